@@ -1,0 +1,116 @@
+"""The paper's figures in the graphical language of tensor networks.
+
+``python -m mporbm.diagram FOLDER`` writes them as PDF, PNG and SVG.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from ..machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from .canvas import Canvas, Glyph
+from .machine import draw_on
+
+
+def draw_tensors() -> Figure:
+    """Fig. 1: a scalar, a vector, a matrix and a third-order tensor."""
+    canvas = Canvas()
+    legs = [[], [("i1", 270.0)], [("i1", 180.0), ("i2", 0.0)]]
+    legs.append([("i1", 180.0), ("i2", 270.0), ("i3", 0.0)])
+    names = [("a", "scalar"), (r"\mathbf{a}", "vector"), (r"\mathbf{A}", "matrix")]
+    names.append(("A", "third-order tensor"))
+    for (name, words), directions in zip(names, legs, strict=True):
+        start = canvas.space()
+        canvas.tensor(name, directions)
+        canvas.caption(words, start, y=-2.0)
+    return canvas.finish()
+
+
+def draw_contraction() -> Figure:
+    """Fig. 2: ``C(i1, i4, i5) = sum over i2, i3 of A(i1, i2, i3) B(i2, i3, i4, i5)``."""
+    canvas = Canvas()
+    canvas.tensor("C", [("i1", 180.0), ("i4", 30.0), ("i5", 330.0)])
+    canvas.text("$=$")
+    canvas.pair(Glyph("A", ("i1", "i2", "i3")), Glyph("B", ("i2", "i3", "i4", "i5")))
+    return canvas.finish()
+
+
+def draw_mpo() -> Figure:
+    """Fig. 3: a tensor with 2d modes as a matrix product operator."""
+    canvas = Canvas()
+    coupling = _couplings()["MPORBM"]
+    modes = ("i1", "i2", "i3", "j1", "j2", "j3")
+    canvas.network([Glyph("A", modes)])
+    canvas.text("$=$")
+    canvas.network([Glyph(n.name.replace("W", "A"), n.indices) for n in coupling.nodes()])
+    return canvas.finish()
+
+
+def draw_energies() -> Figure:
+    """Fig. 4 (a)-(d): the negative energies of RBM, TvRBM, MvRBM and MPORBM."""
+    canvas = Canvas()
+    for k, (name, coupling) in enumerate(_couplings().items()):
+        if k:
+            canvas.new_row(len(coupling.visible_shape))
+        canvas.text(f"({'abcd'[k]}) $-E_{{\\mathrm{{{name}}}}}\\;=$")
+        draw_on(canvas, coupling, "energy")
+    return canvas.finish()
+
+
+def draw_conditionals() -> Figure:
+    """Fig. 4 (e)-(f): the conditional probabilities of an MPORBM."""
+    canvas = Canvas()
+    coupling = _couplings()["MPORBM"]
+    canvas.text("(e)")
+    draw_on(canvas, coupling, "visible_mean")
+    canvas.new_row(3)
+    canvas.text("(f)")
+    draw_on(canvas, coupling, "hidden_mean")
+    return canvas.finish()
+
+
+def draw_gradient() -> Figure:
+    """Fig. 5: the derivative of the log-likelihood with respect to an MPO core."""
+    canvas = Canvas()
+    draw_on(canvas, _couplings()["MPORBM"], "gradient", core=1)
+    return canvas.finish()
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "tensors": draw_tensors,
+    "contraction": draw_contraction,
+    "mpo": draw_mpo,
+    "energies": draw_energies,
+    "conditionals": draw_conditionals,
+    "gradient": draw_gradient,
+}
+
+
+def save_figures(folder: Path, formats: tuple[str, ...] = ("png", "svg", "pdf")) -> list[Path]:
+    """Write every figure of the paper to a folder, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    # A fixed salt and no date: the same drawing gives the same bytes.
+    with rc_context({"svg.hashsalt": "mporbm"}):
+        for name, draw_figure in FIGURES.items():
+            figure = draw_figure()
+            for extension in formats:
+                paths.append(folder / f"{name}.{extension}")
+                dated = {"svg": "Date", "pdf": "CreationDate"}.get(extension)
+                metadata = {dated: None} if dated else None
+                figure.savefig(paths[-1], dpi=200, metadata=metadata)
+    return paths
+
+
+def _couplings() -> dict[str, Coupling]:
+    """The four machines as the paper draws them: vectors in (a), d = 3 in the others."""
+    key, visible, hidden = jax.random.key(0), (2, 2, 2), (2, 2, 2)
+    return {
+        "RBM": DenseCoupling.random(key, (2,), (2,)),
+        "TvRBM": CPCoupling.random(key, visible, (2,), rank=2),
+        "MvRBM": KroneckerCoupling.random(key, visible[:2], hidden[:2]),
+        "MPORBM": MPOCoupling.random(key, visible, hidden, rank=2),
+    }

@@ -1,0 +1,19 @@
+"""Boltzmann machines as exact mathematical objects: couplings, units, energy, enumeration."""
+
+from . import exact
+from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from .machine import Machine
+from .units import Bernoulli, Gaussian, Units
+
+__all__ = [
+    "Bernoulli",
+    "CPCoupling",
+    "Coupling",
+    "DenseCoupling",
+    "Gaussian",
+    "KroneckerCoupling",
+    "MPOCoupling",
+    "Machine",
+    "Units",
+    "exact",
+]

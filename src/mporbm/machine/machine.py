@@ -1,0 +1,161 @@
+"""The machine: energy, fields, conditionals and free energy (the paper's Eqs. 3-5 and Fig. 4)."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from ..tensor.check import check_array, check_batch
+from .coupling import Coupling
+from .units import Bernoulli, Gaussian, Units
+
+
+class Machine(eqx.Module):
+    """A coupling, two bias tensors B and C, and the kind of units of each layer.
+
+    ``-E(V, H) = <V, W(H)> + <V, B> + <C, H> - sum potential(V)``, with potential 0 for Bernoulli
+    and ``v^2 / (2 variance)`` for Gaussian visible units. Hidden units are Bernoulli.
+
+    Every method takes batches: arrays of shape (..., *visible_shape) or (..., *hidden_shape).
+
+    Parameters
+    ----------
+    coupling
+        W in one of its forms.
+    visible_bias, hidden_bias
+        B and C; zeros by default, as in Algorithm 1.
+    visible_units
+        `Bernoulli()` or `Gaussian()`.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from mporbm.machine import Machine, MPOCoupling
+    >>> mporbm = Machine(MPOCoupling.random(jax.random.key(0), (28, 28), (10, 10), rank=40))
+    >>> images = jax.numpy.zeros((3, 28, 28))
+    >>> mporbm.hidden_mean(images).shape, mporbm.free_energy(images).shape
+    ((3, 10, 10), (3,))
+    """
+
+    coupling: Coupling
+    visible_bias: Array
+    hidden_bias: Array
+    visible_units: Units
+    hidden_units: Bernoulli
+
+    def __init__(
+        self,
+        coupling: Coupling,
+        visible_bias: Any = None,
+        hidden_bias: Any = None,
+        visible_units: Units | None = None,
+    ):
+        if not isinstance(coupling, Coupling):
+            raise TypeError(f"coupling: expected a Coupling, got {type(coupling).__name__}.")
+        visible_units = Bernoulli() if visible_units is None else visible_units
+        if not isinstance(visible_units, Units):
+            raise TypeError(
+                f"visible_units: expected Bernoulli() or Gaussian(), got {visible_units!r}."
+            )
+        if isinstance(visible_units, Gaussian):
+            shape = visible_units.log_variance.shape
+            if shape not in ((), coupling.visible_shape):
+                raise ValueError(
+                    f"visible_units: expected a variance of shape () or {coupling.visible_shape}, "
+                    f"got {shape}."
+                )
+        self.coupling = coupling
+        self.visible_bias = _bias("visible_bias", visible_bias, coupling.visible_shape, coupling)
+        self.hidden_bias = _bias("hidden_bias", hidden_bias, coupling.hidden_shape, coupling)
+        self.visible_units = visible_units
+        self.hidden_units = Bernoulli()
+
+    @property
+    def visible_shape(self) -> tuple[int, ...]:
+        """(I_1..I_d)."""
+        return self.coupling.visible_shape
+
+    @property
+    def hidden_shape(self) -> tuple[int, ...]:
+        """(J_1..J_e)."""
+        return self.coupling.hidden_shape
+
+    def energy(self, visible: Any, hidden: Any) -> Array:
+        """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""
+        v = check_batch("visible", visible, self.visible_shape)
+        h = check_batch("hidden", hidden, self.hidden_shape)
+        interaction = self._sum_visible(v * self.visible_field(h) - self.visible_units.potential(v))
+        return -interaction - self._sum_hidden(h * self.hidden_bias)
+
+    def hidden_field(self, visible: Any) -> Array:
+        """``W^T(V) + C``, what each hidden unit feels."""
+        return self.coupling.apply_transpose(visible) + self.hidden_bias
+
+    def visible_field(self, hidden: Any) -> Array:
+        """``W(H) + B``, what each visible unit feels."""
+        return self.coupling.apply(hidden) + self.visible_bias
+
+    def hidden_mean(self, visible: Any) -> Array:
+        """``p(H = 1 | V) = sigmoid(W^T(V) + C)``, the paper's Eq. (5) and Fig. 4 (f)."""
+        return self.hidden_units.mean(self.hidden_field(visible))
+
+    def visible_mean(self, hidden: Any) -> Array:
+        """``E[V | H]``: ``sigmoid(W(H) + B)`` for Bernoulli units, Eq. (4) and Fig. 4 (e)."""
+        return self.visible_units.mean(self.visible_field(hidden))
+
+    def sample_hidden(self, key: Array, visible: Any) -> Array:
+        """A draw from ``p(H | V)``."""
+        return self.hidden_units.sample(key, self.hidden_field(visible))
+
+    def sample_visible(self, key: Array, hidden: Any) -> Array:
+        """A draw from ``p(V | H)``."""
+        return self.visible_units.sample(key, self.visible_field(hidden))
+
+    def free_energy(self, visible: Any) -> Array:
+        """``F(V) = -log sum_H exp(-E(V, H))``.
+
+        For Bernoulli units ``-<V, B> - sum softplus(W^T(V) + C)``.
+        """
+        v = check_batch("visible", visible, self.visible_shape)
+        own = self._sum_visible(v * self.visible_bias - self.visible_units.potential(v))
+        return -own - self._sum_hidden(self.hidden_units.log_partition(self.hidden_field(v)))
+
+    def hidden_free_energy(self, hidden: Any) -> Array:
+        """``-log sum_V exp(-E(V, H))``: the free energy with the visible layer summed out."""
+        h = check_batch("hidden", hidden, self.hidden_shape)
+        own = self._sum_hidden(h * self.hidden_bias)
+        return -own - self._sum_visible(self.visible_units.log_partition(self.visible_field(h)))
+
+    def unnormalized_log_probability(self, visible: Any) -> Array:
+        """``log p(V) + log Z = -F(V)``."""
+        return -self.free_energy(visible)
+
+    def to_mpo(self) -> "Machine":
+        """The same machine with its coupling embedded into an MPO.
+
+        A layer with fewer modes than the other gets trailing modes of size 1.
+        """
+        coupling = self.coupling.to_mpo()
+        units = self.visible_units
+        if isinstance(units, Gaussian) and units.log_variance.ndim:
+            units = eqx.tree_at(
+                lambda u: u.log_variance, units, units.log_variance.reshape(coupling.visible_shape)
+            )
+        return Machine(
+            coupling,
+            self.visible_bias.reshape(coupling.visible_shape),
+            self.hidden_bias.reshape(coupling.hidden_shape),
+            units,
+        )
+
+    def _sum_visible(self, terms: Array) -> Array:
+        return terms.sum(axis=tuple(range(-len(self.visible_shape), 0)))
+
+    def _sum_hidden(self, terms: Array) -> Array:
+        return terms.sum(axis=tuple(range(-len(self.hidden_shape), 0)))
+
+
+def _bias(name: str, value: Any, shape: tuple[int, ...], coupling: Coupling) -> Array:
+    dtype = coupling.nodes()[0].array.dtype
+    return jnp.zeros(shape, dtype) if value is None else check_array(name, value, shape)

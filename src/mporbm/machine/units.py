@@ -1,0 +1,107 @@
+"""Kinds of units: what one unit does with the field it feels.
+
+A unit x in a field f has the unnormalised log-density ``x f - potential(x)``, whatever its kind.
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..tensor.check import check_array
+
+
+class Units(eqx.Module):
+    """One layer's kind of units."""
+
+    @abstractmethod
+    def potential(self, state: Array) -> Array:
+        """The energy a unit has by itself, elementwise."""
+
+    @abstractmethod
+    def log_partition(self, field: Array) -> Array:
+        """``log sum_x exp(x f - potential(x))`` over all states of a unit, elementwise."""
+
+    @abstractmethod
+    def mean(self, field: Array) -> Array:
+        """The mean state of a unit in a field, elementwise."""
+
+    @abstractmethod
+    def sample(self, key: Array, field: Array) -> Array:
+        """Independent random states in a field."""
+
+    def log_density(self, state: Array, field: Array) -> Array:
+        """The normalised conditional log-density ``log p(x | f)``, elementwise."""
+        return state * field - self.potential(state) - self.log_partition(field)
+
+
+class Bernoulli(Units):
+    """Units in {0, 1} with ``p(x = 1) = sigmoid(f)``."""
+
+    def potential(self, state: Array) -> Array:
+        """Zero."""
+        return jnp.zeros_like(state)
+
+    def log_partition(self, field: Array) -> Array:
+        """``softplus(f)``."""
+        return jax.nn.softplus(field)
+
+    def mean(self, field: Array) -> Array:
+        """``sigmoid(f)``."""
+        return jax.nn.sigmoid(field)
+
+    def sample(self, key: Array, field: Array) -> Array:
+        """Zeros and ones, in the field's precision."""
+        uniform = jax.random.uniform(key, field.shape, field.dtype)
+        return (uniform < jax.nn.sigmoid(field)).astype(field.dtype)
+
+
+class Gaussian(Units):
+    """Real units with ``potential(x) = x^2 / (2 variance)``: normal with mean ``variance * f``.
+
+    Parameters
+    ----------
+    variance
+        One for all units, or one per unit of the layer.
+    learnable
+        Whether gradients reach the variance; a fixed one gets zeros.
+    """
+
+    log_variance: Array
+    learnable: bool = eqx.field(static=True)
+
+    def __init__(self, variance: Any = 1.0, learnable: bool = False):
+        value = check_array("variance", variance)
+        if not isinstance(value, jax.core.Tracer) and not bool(np.all(np.asarray(value) > 0)):
+            raise ValueError(
+                f"variance: expected numbers above 0, got a smallest one of {value.min()}."
+            )
+        self.log_variance = jnp.log(value)
+        self.learnable = learnable
+
+    @property
+    def variance(self) -> Array:
+        """The variance of a unit in any field."""
+        variance = jnp.exp(self.log_variance)
+        return variance if self.learnable else jax.lax.stop_gradient(variance)
+
+    def potential(self, state: Array) -> Array:
+        """``x^2 / (2 variance)``."""
+        return state**2 / (2.0 * self.variance)
+
+    def log_partition(self, field: Array) -> Array:
+        """``variance f^2 / 2 + log(2 pi variance) / 2``."""
+        return 0.5 * (self.variance * field**2 + jnp.log(2.0 * jnp.pi * self.variance))
+
+    def mean(self, field: Array) -> Array:
+        """``variance * f``."""
+        return self.variance * field
+
+    def sample(self, key: Array, field: Array) -> Array:
+        """Normal states around the mean."""
+        noise = jax.random.normal(key, field.shape, field.dtype)
+        return self.mean(field) + jnp.sqrt(self.variance) * noise

@@ -1,0 +1,12 @@
+"""Tensor algebra: index map, matrix product operators (MPO) and states (MPS).
+
+Knows nothing of Boltzmann machines.
+"""
+
+from .index import linear_index, multi_index
+from .mpo import MPO
+from .mps import MPS
+from .ranks import max_ranks
+from .train import Truncation
+
+__all__ = ["MPO", "MPS", "Truncation", "linear_index", "max_ranks", "multi_index"]

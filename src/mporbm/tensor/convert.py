@@ -1,0 +1,84 @@
+"""To and from the objects of quimb and TensorLy (``pip install "mporbm[quimb]"``)."""
+
+import importlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .mpo import MPO
+from .mps import MPS
+
+
+def to_quimb(train: MPS | MPO) -> Any:
+    """A quimb ``MatrixProductState`` or ``MatrixProductOperator`` with NumPy arrays.
+
+    Row modes are quimb's upper indices ``k0, k1, ...``, column modes its lower ``b0, b1, ...``.
+    """
+    qtn = _import("quimb.tensor", "to_quimb")
+    if train.order == 2 and train.boundary == "periodic":
+        raise ValueError(
+            "train: expected an open train or at least 3 cores, got a periodic one with 2: quimb "
+            "keeps no two bonds between the same cores; call .to_open() first."
+        )
+    arrays = [np.moveaxis(np.asarray(core), -1, 1) for core in train.cores]
+    if train.boundary == "open":
+        arrays[0] = arrays[0][0]
+        arrays[-1] = arrays[-1][(slice(None),) * (train.order > 1) + (0,)]
+    if isinstance(train, MPO):
+        return qtn.MatrixProductOperator(arrays, shape="lrud")
+    return qtn.MatrixProductState(arrays, shape="lrp")
+
+
+def from_quimb(network: Any) -> MPS | MPO:
+    """The MPS or MPO of a quimb ``MatrixProductState`` or ``MatrixProductOperator``."""
+    qtn = _import("quimb.tensor", "from_quimb")
+    kind: type[MPS | MPO]
+    if isinstance(network, qtn.MatrixProductOperator):
+        kind, shape = MPO, "lrud"
+    elif isinstance(network, qtn.MatrixProductState):
+        kind, shape = MPS, "lrp"
+    else:
+        raise TypeError(
+            f"network: expected quimb's MatrixProductState or MatrixProductOperator, "
+            f"got {type(network).__name__}."
+        )
+    ordered = network.copy()
+    ordered.permute_arrays(shape)
+    arrays = [np.asarray(array) for array in ordered.arrays]
+    if not network.cyclic:
+        arrays[0] = arrays[0][None]
+        arrays[-1] = np.expand_dims(arrays[-1], 1)
+    return kind([np.moveaxis(array, 1, -1) for array in arrays])
+
+
+def to_tensorly(train: MPS | MPO) -> Any:
+    """A TensorLy ``TTTensor`` (MPS), ``TRTensor`` (periodic MPS) or ``TTMatrix`` (open MPO)."""
+    _import("tensorly", "to_tensorly")
+    cores = [np.asarray(core) for core in train.cores]
+    if isinstance(train, MPO):
+        if train.boundary == "periodic":
+            raise ValueError(
+                "train: expected an open MPO, got a periodic one, which TensorLy has no class "
+                "for; call .to_open() first."
+            )
+        return _import("tensorly.tt_matrix", "to_tensorly").TTMatrix(cores)
+    if train.boundary == "periodic":
+        return _import("tensorly.tr_tensor", "to_tensorly").TRTensor(cores)
+    return _import("tensorly.tt_tensor", "to_tensorly").TTTensor(cores)
+
+
+def from_tensorly(factors: Any) -> MPS | MPO:
+    """The MPS or MPO of a TensorLy ``TTTensor``, ``TRTensor`` or ``TTMatrix``."""
+    tl = _import("tensorly", "from_tensorly")
+    cores: list[NDArray[Any]] = [tl.to_numpy(core) for core in factors]
+    return MPO(cores) if cores[0].ndim == 4 else MPS(cores)
+
+
+def _import(module: str, function: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f'{function} needs {module.split(".")[0]}; install it with pip install "mporbm[quimb]".'
+        ) from error

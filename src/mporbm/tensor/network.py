@@ -1,0 +1,50 @@
+"""Tensor networks as lists of named nodes with named indices.
+
+One description serves the arithmetic (`contract`) and the picture (`mporbm.diagram`). Index names
+follow the paper: ``i1..id`` row (visible) modes, ``j1..jd`` column (hidden) modes, ``r1..rd``
+bonds. An index that stands on several nodes is summed over unless it is kept in the output.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+
+class Node(NamedTuple):
+    """One tensor of a network; `name` is its label in formulas, such as ``W^{(1)}``."""
+
+    name: str
+    array: Array
+    indices: tuple[str, ...]
+
+
+def index_names(letter: str, order: int) -> tuple[str, ...]:
+    """The names of one layer's modes: ``("i1", "i2", ...)``."""
+    return tuple(f"{letter}{k}" for k in range(1, order + 1))
+
+
+@eqx.filter_jit
+def contract(nodes: Sequence[Node], output: Sequence[str]) -> Array:
+    """Sum the product of all nodes over every index that is not in `output`."""
+    number = {name: k for k, name in enumerate({i: None for node in nodes for i in node.indices})}
+    operands = [part for node in nodes for part in (node.array, [number[i] for i in node.indices])]
+    return jnp.einsum(*operands, [number[i] for i in output])
+
+
+@eqx.filter_jit
+def apply(
+    nodes: Sequence[Node], batch: Array, source: Sequence[str], target: Sequence[str]
+) -> Array:
+    """Contract the `source` indices of a network with each tensor of a batch.
+
+    `batch` has shape (..., *source sizes), the result (..., *target sizes).
+    """
+    n_leading = batch.ndim - len(source)
+    leading, sizes = batch.shape[:n_leading], batch.shape[n_leading:]
+    rows = Node("x", batch.reshape(math.prod(leading), *sizes), ("n", *source))
+    result = contract([rows, *nodes], ("n", *target))
+    return result.reshape(*leading, *result.shape[1:])

@@ -1,0 +1,42 @@
+"""Normal factors whose product has a wanted scale."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .check import check_positive
+
+
+def factor_std(std: float, n_factors: int, n_terms: int = 1) -> float:
+    """The std of independent factor entries that gives a sum of products the wanted std.
+
+    A sum of `n_terms` products of `n_factors` entries of std s has std
+    ``s**n_factors * sqrt(n_terms)``.
+    """
+    return float((check_positive("std", std) / math.sqrt(n_terms)) ** (1.0 / n_factors))
+
+
+def normal_arrays(
+    key: Array, shapes: Sequence[tuple[int, ...]], std: float, dtype: Any = None
+) -> list[Array]:
+    """Independent normal arrays of the given shapes and standard deviation."""
+    return _normal_arrays(key, tuple(shapes), jnp.result_type(dtype or float), std)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _normal_arrays(
+    key: Array, shapes: tuple[tuple[int, ...], ...], dtype: Any, std: float
+) -> list[Array]:
+    # One draw for all: compiling a generator for each shape would take seconds.
+    sizes = [math.prod(shape) for shape in shapes]
+    entries = jnp.asarray(std, dtype) * jax.random.normal(key, (sum(sizes),), dtype)
+    stops = [sum(sizes[: k + 1]) for k in range(len(sizes))]
+    return [
+        entries[stop - size : stop].reshape(shape)
+        for stop, size, shape in zip(stops, sizes, shapes, strict=True)
+    ]

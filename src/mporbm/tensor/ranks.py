@@ -1,0 +1,71 @@
+"""Ranks of the bonds of a train: how many, how large, never changed silently."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from .check import check_integer
+
+Boundary = Literal["open", "periodic"]
+
+
+def n_bonds(order: int, boundary: Boundary) -> int:
+    """The number of bonds that carry a rank: d - 1 if open, d if periodic."""
+    return order - 1 if boundary == "open" else order
+
+
+def max_ranks(sizes: Sequence[int], boundary: Boundary = "open") -> tuple[int, ...]:
+    """The largest useful rank of each bond for cores with `sizes` entries per pair of bond values.
+
+    Open: ``min(prod of the sizes before, prod of the sizes after)``. Periodic: the largest of
+    these over all places where the ring could be cut open instead, so no larger bond is ever
+    needed.
+    """
+    d = len(sizes)
+    total = math.prod(sizes)
+
+    def between(start: int, stop: int) -> int:
+        left = math.prod(sizes[start:stop])
+        return min(left, total // left)
+
+    if boundary == "open":
+        return tuple(between(0, k) for k in range(1, d))
+    return tuple(
+        max([between(min(cut, k), max(cut, k)) for cut in range(d) if cut != k], default=1)
+        for k in range(d)
+    )
+
+
+def check_ranks(rank: Any, sizes: Sequence[int], boundary: Boundary) -> tuple[int, ...]:
+    """`rank` (one for all bonds, or one per bond) as one per bond, none larger than useful."""
+    ranks = _one_per_bond("rank", rank, len(sizes), boundary)
+    largest = max_ranks(sizes, boundary)
+    if any(r > m for r, m in zip(ranks, largest, strict=True)):
+        fix = tuple(min(r, m) for r, m in zip(ranks, largest, strict=True))
+        raise ValueError(
+            f"rank={rank!r}: expected ranks of at most {largest}, one per bond: with them every "
+            f"weight tensor of this shape is reached, and larger ones only repeat it. "
+            f"Pass rank={fix}."
+        )
+    return ranks
+
+
+def rank_caps(max_rank: Any, order: int, boundary: Boundary) -> tuple[int, ...]:
+    """`max_rank` as one cap per bond; None means no cap."""
+    if max_rank is None:
+        return (np.iinfo(np.int32).max,) * n_bonds(order, boundary)
+    return _one_per_bond("max_rank", max_rank, order, boundary)
+
+
+def _one_per_bond(name: str, rank: Any, order: int, boundary: Boundary) -> tuple[int, ...]:
+    bonds = n_bonds(order, boundary)
+    if not isinstance(rank, (Sequence, np.ndarray)) or isinstance(rank, str):
+        return (check_integer(name, rank),) * bonds
+    if len(rank) != bonds:
+        raise ValueError(
+            f"{name}={rank!r}: expected one integer, or {bonds} of them, one per bond of "
+            f"{order} {boundary} cores; got {len(rank)}."
+        )
+    return tuple(check_integer(f"{name}[{k}]", r) for k, r in enumerate(rank))

@@ -1,0 +1,109 @@
+"""Truncated SVD of trains, on the host: the kept ranks depend on the numbers, so nothing compiles.
+
+All arithmetic is NumPy's in float64 whatever the precision of the result.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+
+class Split(NamedTuple):
+    """``matrix ~ left @ right`` with orthonormal columns in `left`; `discarded` is the distance."""
+
+    left: Matrix
+    right: Matrix
+    discarded: float
+
+
+def split(matrix: Matrix, max_rank: int, budget: float | None) -> Split:
+    """Best approximation of rank at most `max_rank`, lower where the error stays within `budget`.
+
+    The error is the Frobenius norm; without a budget nothing below `max_rank` is dropped.
+    """
+    u, s, vt = np.linalg.svd(matrix, full_matrices=False)
+    # tail[r] is the error of keeping the first r singular values.
+    tail = np.append(np.sqrt(np.cumsum(s[::-1] ** 2))[::-1], 0.0)
+    rank = len(s) if budget is None else max(int(np.argmax(tail <= budget)), 1)
+    rank = min(rank, max_rank)
+    return Split(u[:, :rank], s[:rank, None] * vt[:rank], float(tail[rank]))
+
+
+class Sweep(NamedTuple):
+    """Cores (R_k, n_k, R_{k+1}) of a train and the distance to what they approximate."""
+
+    cores: list[Matrix]
+    error: float
+
+
+def sweep(tensor: Matrix, caps: Sequence[int], tolerance: float, periodic: bool = False) -> Sweep:
+    """Decompose a tensor into a train by sequential SVD (Oseledets 2011, TT-SVD).
+
+    Each split projects orthogonally what the one before has left, so the squared errors add up:
+    with a budget of ``tolerance * norm / sqrt(d - 1)`` a split, the whole stays within tolerance.
+
+    `caps` has one maximal rank per bond: (R_2..R_d), or (R_1..R_d) when `periodic`. The periodic
+    form (Zhao et al. 2016, TR-SVD) factors the rank of the first split as R_1 R_2 and hands R_1
+    on to the last core.
+    """
+    modes = tensor.shape
+    budget = _budget(tolerance, tensor, len(modes))
+    if len(modes) == 1:
+        return Sweep([tensor.reshape(1, -1, 1)], 0.0)
+
+    if not periodic:
+        caps = (1, *caps)
+    left, rest, error = split(tensor.reshape(modes[0], -1), caps[0] * caps[1], budget)
+    first, second = _factor_rank(left.shape[1], caps[0], caps[1])
+    padding = first * second - left.shape[1]
+    left = np.pad(left, ((0, 0), (0, padding)))
+    rest = np.pad(rest, ((0, padding), (0, 0)))
+    cores = [left.reshape(modes[0], first, second).transpose(1, 0, 2)]
+    # (R_1 R_2, rest) -> (R_2, rest R_1): the open end travels to the last core.
+    rest = np.moveaxis(rest.reshape(first, second, -1), 0, 2).reshape(second, -1)
+
+    squares = error**2
+    for mode, cap in zip(modes[1:-1], caps[2:], strict=True):
+        rank = cores[-1].shape[2]
+        left, rest, error = split(rest.reshape(rank * mode, -1), cap, budget)
+        cores.append(left.reshape(rank, mode, -1))
+        squares += error**2
+    cores.append(rest.reshape(cores[-1].shape[2], modes[-1], first))
+    return Sweep(cores, math.sqrt(squares))
+
+
+def round_sweep(cores: Sequence[Matrix], caps: Sequence[int], tolerance: float) -> Sweep:
+    """Lower the ranks of an open train whose cores 2..d are right-orthogonal."""
+    rest = cores[0]
+    budget = _budget(tolerance, rest, len(cores))
+    rounded: list[Matrix] = []
+    squares = 0.0
+    for following, cap in zip(cores[1:], caps, strict=True):
+        rank, mode, _ = rest.shape
+        left, right, error = split(rest.reshape(rank * mode, -1), cap, budget)
+        rounded.append(left.reshape(rank, mode, -1))
+        rest = np.tensordot(right, following, axes=1)
+        squares += error**2
+    return Sweep([*rounded, rest], math.sqrt(squares))
+
+
+def _budget(tolerance: float, whole: Matrix, n_cores: int) -> float | None:
+    """The error that each of the d - 1 splits may make; None if everything is to be kept."""
+    if tolerance == 0.0:
+        return None
+    return tolerance * float(np.linalg.norm(whole)) / math.sqrt(max(n_cores - 1, 1))
+
+
+def _factor_rank(rank: int, first_cap: int, second_cap: int) -> tuple[int, int]:
+    """The most balanced R_1, R_2 with R_1 R_2 >= rank that respects both caps."""
+    second = min(second_cap, math.isqrt(rank - 1) + 1)
+    first = -(-rank // second)
+    if first > first_cap:
+        first = first_cap
+        second = -(-rank // first)
+    return first, second

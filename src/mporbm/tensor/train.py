@@ -1,0 +1,386 @@
+"""What MPS and MPO share: a train of cores, its algebra, gauges and rounding."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, Self, TypeVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from . import svd
+from .check import check_array, check_choice, check_integer, check_tolerance
+from .network import Node
+from .random import factor_std, normal_arrays
+from .ranks import Boundary, check_ranks, rank_caps
+
+T = TypeVar("T")
+
+
+class Truncation(NamedTuple, Generic[T]):
+    """A train of lower rank and what it costs: ``norm(original - train) <= error_bound``.
+
+    The norm is Frobenius'. The bound covers the discarded singular values and the rounding of
+    floating-point arithmetic.
+    """
+
+    train: T
+    error_bound: float
+
+
+class TensorTrain(eqx.Module):
+    """Cores ``A^(k)`` of shape (R_k, modes of core k, R_{k+1}) with R_{d+1} = R_1.
+
+    The represented tensor sums the product of all cores over r_1..r_d, the paper's Eq. (2). It is
+    *open* when R_1 = 1 and *periodic* when R_1 > 1. A bond of a given train may be larger than
+    its shapes need (sums and embeddings make such bonds); only `random` refuses to.
+    """
+
+    cores: tuple[Array, ...]
+
+    def __init__(self, cores: Sequence[Any]):
+        if isinstance(cores, (Array, np.ndarray)) or len(cores) == 0:
+            raise TypeError(
+                f"cores: expected a non-empty sequence of arrays, got {type(cores).__name__}."
+            )
+        ndim = len(self._layers()) + 2
+        arrays = [check_array(f"cores[{k}]", core) for k, core in enumerate(cores)]
+        for k, core in enumerate(arrays):
+            if core.ndim != ndim or 0 in core.shape:
+                raise ValueError(
+                    f"cores[{k}]: expected {ndim} axes of at least one entry each, "
+                    f"got shape {core.shape}."
+                )
+            left = arrays[k - 1].shape[-1]
+            if core.shape[0] != left:
+                raise ValueError(
+                    f"cores[{k}]: expected a first axis of {left}, the last axis of "
+                    f"cores[{(k - 1) % len(arrays)}], got shape {core.shape}."
+                )
+        dtype = jnp.result_type(*arrays)
+        self.cores = tuple(core.astype(dtype) for core in arrays)
+
+    @classmethod
+    @abstractmethod
+    def _layers(cls) -> tuple[str, ...]:
+        """The index letter of each mode of a core: ``("i",)`` for MPS, ``("i", "j")`` for MPO."""
+
+    @property
+    def order(self) -> int:
+        """The number of cores d."""
+        return len(self.cores)
+
+    @property
+    def boundary(self) -> Boundary:
+        """``"open"`` if R_1 = 1, else ``"periodic"``."""
+        return "open" if self.cores[0].shape[0] == 1 else "periodic"
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """One rank per bond: (R_2..R_d) if open, (R_1..R_d) if periodic."""
+        ranks = tuple(core.shape[0] for core in self.cores)
+        return ranks[1:] if self.boundary == "open" else ranks
+
+    @property
+    def dtype(self) -> jnp.dtype[Any]:
+        """The floating-point type of all cores."""
+        return self.cores[0].dtype
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of entries of all cores."""
+        return sum(core.size for core in self.cores)
+
+    @property
+    def compression(self) -> float:
+        """Entries of the full tensor for each parameter of the train."""
+        return math.prod(math.prod(core.shape[1:-1]) for core in self.cores) / self.n_parameters
+
+    def _mode_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """For each layer, its mode sizes: ``((I_1..I_d),)`` or ``((I_1..I_d), (J_1..J_d))``."""
+        return tuple(zip(*(core.shape[1:-1] for core in self.cores), strict=True))
+
+    def _flat_cores(self) -> list[Array]:
+        """The cores with their modes merged into one: (R_k, n_k, R_{k+1})."""
+        return [core.reshape(core.shape[0], -1, core.shape[-1]) for core in self.cores]
+
+    def _with_flat_cores(self, flat: Sequence[Any], dtype: Any = None) -> Self:
+        """The train with other cores, given with merged modes."""
+        return type(self)(
+            [
+                jnp.asarray(new, dtype).reshape(new.shape[0], *old.shape[1:-1], new.shape[-1])
+                for new, old in zip(flat, self.cores, strict=True)
+            ]
+        )
+
+    def nodes(self, name: str = "A") -> list[Node]:
+        """The cores as nodes of a tensor network with the paper's index names (Fig. 3)."""
+        d = self.order
+        nodes = []
+        for k, core in enumerate(self.cores):
+            modes = [f"{letter}{k + 1}" for letter in self._layers()]
+            indices = [f"r{k + 1}", *modes, f"r{(k + 1) % d + 1}"]
+            if self.boundary == "open" and k == 0:
+                core, indices = core[0], indices[1:]
+            if self.boundary == "open" and k == d - 1:
+                core, indices = core[..., 0], indices[:-1]
+            nodes.append(Node(f"{name}^{{({k + 1})}}", core, tuple(indices)))
+        return nodes
+
+    # Construction
+
+    @classmethod
+    def _random(
+        cls,
+        key: Array,
+        modes: Sequence[tuple[int, ...]],
+        rank: Any,
+        std: float,
+        boundary: Boundary,
+        dtype: Any,
+    ) -> Self:
+        """Normal cores scaled so that the entries of the whole have standard deviation `std`."""
+        check_choice("boundary", boundary, ("open", "periodic"))
+        ranks = check_ranks(rank, [math.prod(mode) for mode in modes], boundary)
+        if boundary == "open":
+            ranks = (1, *ranks)
+        scale = factor_std(std, len(modes), math.prod(ranks))
+        ends = zip(ranks, modes, (*ranks[1:], ranks[0]), strict=True)
+        shapes = [(left, *mode, right) for left, mode, right in ends]
+        return cls(normal_arrays(key, shapes, scale, dtype))
+
+    @classmethod
+    def _decompose(
+        cls,
+        tensor: NDArray[np.float64],
+        modes: Sequence[tuple[int, ...]],
+        max_rank: Any,
+        tolerance: float,
+        boundary: Boundary,
+        dtype: Any,
+    ) -> Truncation[Self]:
+        """The train of a tensor whose axis k holds the merged modes of core k."""
+        check_choice("boundary", boundary, ("open", "periodic"))
+        caps = rank_caps(max_rank, len(modes), boundary)
+        tolerance = check_tolerance("tolerance", tolerance)
+        sweep = svd.sweep(tensor, caps, tolerance, periodic=boundary == "periodic")
+        dtype = jnp.result_type(dtype)
+        cores = [
+            jnp.asarray(core.reshape(core.shape[0], *mode, core.shape[2]), dtype)
+            for core, mode in zip(sweep.cores, modes, strict=True)
+        ]
+        norm = float(np.linalg.norm(tensor))
+        return Truncation(cls(cores), sweep.error + norm * _rounding(sweep.cores, dtype))
+
+    # Algebra
+
+    @eqx.filter_jit
+    def __add__(self, other: Self) -> Self:
+        """The sum, exactly: its ranks are the sums of the ranks."""
+        self._check_like(other)
+        both_open = self.boundary == other.boundary == "open"
+        if both_open and self.order == 1:
+            return type(self)([self.cores[0] + other.cores[0]])
+        cores = []
+        for k, (a, b) in enumerate(zip(self._flat_cores(), other._flat_cores(), strict=True)):
+            if both_open and k == 0:
+                core = jnp.concatenate([a, b], axis=2)
+            elif both_open and k == self.order - 1:
+                core = jnp.concatenate([a, b], axis=0)
+            else:
+                top = jnp.pad(a, ((0, 0), (0, 0), (0, b.shape[2])))
+                bottom = jnp.pad(b, ((0, 0), (0, 0), (a.shape[2], 0)))
+                core = jnp.concatenate([top, bottom], axis=0)
+            cores.append(core)
+        return self._with_flat_cores(cores)
+
+    def __mul__(self, factor: Any) -> Self:
+        """The multiple by a number; the first core carries it."""
+        scale = check_array("factor", factor, shape=()).astype(self.dtype)
+        return type(self)([self.cores[0] * scale, *self.cores[1:]])
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Self:
+        return self * -1.0
+
+    def __sub__(self, other: Self) -> Self:
+        return self + -other
+
+    @eqx.filter_jit
+    def inner(self, other: Self) -> Array:
+        """The inner product ``<A, B>``, the sum of the products of all entries."""
+        self._check_like(other)
+        a, b = self._flat_cores(), other._flat_cores()
+        # One pair of indices at the open ends, one at the moving front.
+        front = jnp.einsum("anr,bns->abrs", a[0], b[0])
+        for left, right in zip(a[1:], b[1:], strict=True):
+            front = jnp.einsum("abrs,rnt,snu->abtu", front, left, right)
+        return jnp.einsum("abab->", front)
+
+    @eqx.filter_jit
+    def norm(self) -> Array:
+        """The Frobenius norm ``sqrt(<A, A>)``."""
+        if self.boundary == "open":
+            # Orthogonal factors keep full precision where sqrt(inner) would lose half the digits.
+            return jnp.asarray(jnp.linalg.norm(self.canonical(0).cores[0]))
+        return jnp.sqrt(jnp.maximum(self.inner(self), 0.0))
+
+    # Gauge
+
+    @eqx.filter_jit
+    def canonical(self, center: int = -1) -> Self:
+        """The same tensor in mixed-canonical form, centred on one core.
+
+        Cores before `center` become left-orthogonal, ``sum A(r,n,s) A(r,n,t) = [s = t]`` over
+        r, n; cores after it right-orthogonal. ``center=-1`` (the last core) is the left-canonical,
+        ``center=0`` the right-canonical form. A bond larger than the cores on one side of it can
+        fill shrinks to what they can fill: no orthonormal basis is larger.
+        """
+        self._check_open("canonical")
+        center = self._check_core("center", center)
+        cores = self._flat_cores()
+        for k in range(center):
+            cores[k], carry = _left_orthogonal(cores[k])
+            cores[k + 1] = jnp.tensordot(carry, cores[k + 1], axes=1)
+        for k in range(self.order - 1, center, -1):
+            flipped, carry = _left_orthogonal(cores[k].transpose(2, 1, 0))
+            cores[k] = flipped.transpose(2, 1, 0)
+            cores[k - 1] = jnp.tensordot(cores[k - 1], carry.T, axes=1)
+        return self._with_flat_cores(cores)
+
+    @eqx.filter_jit
+    def left_grams(self) -> tuple[Array, ...]:
+        """For each core k, the Gram matrix (R_k, R_k) of the part to its left; open trains only.
+
+        ``L_1 = [[1]]``, ``L_{k+1}(s, t) = sum L_k(r, q) A^(k)(r, n, s) A^(k)(q, n, t)``.
+        """
+        self._check_open("left_grams")
+        grams = [jnp.ones((1, 1), self.dtype)]
+        for core in self._flat_cores()[:-1]:
+            grams.append(jnp.einsum("rq,rns,qnt->st", grams[-1], core, core))
+        return tuple(grams)
+
+    @eqx.filter_jit
+    def right_grams(self) -> tuple[Array, ...]:
+        """For each core k, the Gram matrix (R_{k+1}, R_{k+1}) of the part to its right."""
+        self._check_open("right_grams")
+        grams = [jnp.ones((1, 1), self.dtype)]
+        for core in self._flat_cores()[:0:-1]:
+            grams.append(jnp.einsum("st,rns,qnt->rq", grams[-1], core, core))
+        return tuple(reversed(grams))
+
+    @eqx.filter_jit
+    def environment_gram(self, core: int) -> Array:
+        """The Gram tensor (R_k, R_{k+1}, R_k, R_{k+1}) of everything but core k, any boundary.
+
+        ``<A, A> = sum G(r, s, q, t) A^(k)(r, n, s) A^(k)(q, n, t)``. For an open train it is the
+        product of the left and the right Gram matrix; a periodic one does not factor.
+        """
+        k = self._check_core("core", core)
+        cores = self._flat_cores()
+        around = [*cores[k + 1 :], *cores[:k]]
+        start = jnp.eye(cores[k].shape[2], dtype=self.dtype)
+        front = jnp.einsum("ab,cd->acbd", start, start)
+        for other in around:
+            front = jnp.einsum("acbd,bne,dnf->acef", front, other, other)
+        return front.transpose(2, 0, 3, 1)
+
+    @eqx.filter_jit
+    def to_open(self) -> Self:
+        """The same tensor as an open train: the loop is cut at r_1, bonds grow to R_1 R_k."""
+        if self.boundary == "open":
+            return self
+        eye = jnp.eye(self.cores[0].shape[0], dtype=self.dtype)
+        cores = [
+            jnp.einsum("ab,rns->arnbs", eye, core).reshape(
+                eye.shape[0] * core.shape[0], core.shape[1], eye.shape[0] * core.shape[2]
+            )
+            for core in self._flat_cores()
+        ]
+        ends = eye.reshape(-1)
+        cores[0] = jnp.einsum("r,rns->ns", ends, cores[0])[None]
+        cores[-1] = jnp.einsum("rns,s->rn", cores[-1], ends)[..., None]
+        return self._with_flat_cores(cores)
+
+    def round(
+        self, max_rank: int | Sequence[int] | None = None, tolerance: float = 0.0
+    ) -> Truncation[Self]:
+        """The train rounded to lower ranks (open trains only; see `to_open`).
+
+        Parameters
+        ----------
+        max_rank
+            The largest rank kept, one for all bonds or one per bond.
+        tolerance
+            Ranks fall as long as ``norm(A - rounded) <= tolerance * norm(A)``, unless `max_rank`
+            forces a larger error; the returned bound tells.
+        """
+        self._check_open("round")
+        caps = rank_caps(max_rank, self.order, "open")
+        tolerance = check_tolerance("tolerance", tolerance)
+        cores = [np.asarray(core, np.float64) for core in self.canonical(0)._flat_cores()]
+        sweep = svd.round_sweep(cores, caps, tolerance)
+        rounding = float(np.linalg.norm(cores[0])) * _rounding(sweep.cores, self.dtype)
+        return Truncation(
+            self._with_flat_cores(sweep.cores, self.dtype),
+            sweep.error + rounding + self._own_rounding(),
+        )
+
+    def _own_rounding(self) -> float:
+        """How far the represented tensor moves when each core is off by its rounding error.
+
+        A change E of core k moves the tensor by at most ``norm(E) sqrt(|L_k| |R_k|)`` with the
+        spectral norms of the Gram matrices; in a bad gauge that exceeds the tensor's own norm.
+        """
+        total = 0.0
+        for core, left, right in zip(
+            self._flat_cores(), self.left_grams(), self.right_grams(), strict=True
+        ):
+            reach = np.linalg.norm(left, 2) * np.linalg.norm(right, 2)
+            total += float(np.linalg.norm(core) * np.sqrt(reach)) * _rounding([core], self.dtype)
+        return total
+
+    # Checks
+
+    def _check_open(self, method: str) -> None:
+        if self.boundary == "periodic":
+            raise ValueError(
+                f"{method}: expected an open train (R_1 = 1), got a periodic one with "
+                f"R_1 = {self.cores[0].shape[0]}; call .to_open() first."
+            )
+
+    def _check_core(self, name: str, core: int) -> int:
+        index = check_integer(name, core, minimum=-self.order)
+        if index >= self.order:
+            raise ValueError(
+                f"{name}={index}: expected a core in 0..{self.order - 1} (or counted from the "
+                f"end, -1..-{self.order})."
+            )
+        return index % self.order
+
+    def _check_like(self, other: Any) -> None:
+        if type(other) is not type(self):
+            raise TypeError(
+                f"other: expected an {type(self).__name__}, got {type(other).__name__}."
+            )
+        if other._mode_shapes() != self._mode_shapes():
+            raise ValueError(
+                f"other: expected mode sizes {self._mode_shapes()}, got {other._mode_shapes()}."
+            )
+
+
+def _left_orthogonal(core: Array) -> tuple[Array, Array]:
+    """``core = Q carry`` with orthonormal columns in the (R_k n, .) matrix of Q."""
+    q, carry = jnp.linalg.qr(core.reshape(-1, core.shape[2]))
+    return q.reshape(core.shape[0], core.shape[1], -1), carry
+
+
+def _rounding(cores: Sequence[Any], dtype: Any) -> float:
+    """Relative rounding error of a truncated train: the usual ``eps * size`` for each core."""
+    eps = float(np.spacing(np.ones((), dtype)))
+    sizes = [max(math.prod(core.shape[:2]), core.shape[2]) for core in cores]
+    return eps * float(sum(sizes))

@@ -1,0 +1,45 @@
+"""Every test runs in float64, with all type hints of the package checked at run time."""
+
+import gzip
+import os
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from beartype import BeartypeConf
+from beartype.claw import beartype_package
+from hypothesis import settings
+
+# A violated hint warns, and so fails the test; tests of bad input ignore the warning to see what
+# a user sees.
+beartype_package("mporbm", conf=BeartypeConf(violation_type=UserWarning))
+jax.config.update("jax_enable_x64", True)
+
+# Every new shape compiles, so a few examples a property; shapes repeat across properties.
+settings.register_profile("mporbm", max_examples=25, deadline=None, derandomize=True)
+settings.load_profile("mporbm")
+
+
+@pytest.fixture
+def key():
+    """A random key."""
+    return jax.random.key(0)
+
+
+@pytest.fixture
+def rng():
+    """A NumPy generator."""
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def mnist_images():
+    """The 10000 test images of MNIST from the folder that MPORBM_DATA names."""
+    folder = os.environ.get("MPORBM_DATA")
+    if folder is None:
+        pytest.skip("MPORBM_DATA is not set: no folder with real data")
+    path = Path(folder) / "mnist" / "t10k-images-idx3-ubyte.gz"
+    return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16).reshape(
+        -1, 28, 28
+    )

@@ -1,0 +1,111 @@
+"""Random trains and machines for property tests, drawn with NumPy, which compiles nothing."""
+
+import math
+
+import numpy as np
+from hypothesis import strategies as st
+
+from mporbm.machine import (
+    Coupling,
+    CPCoupling,
+    DenseCoupling,
+    Gaussian,
+    KroneckerCoupling,
+    Machine,
+    MPOCoupling,
+)
+from mporbm.tensor import MPO, MPS
+
+seeds = st.integers(0, 2**32 - 1)
+boundaries = st.sampled_from(["open", "periodic"])
+
+
+@st.composite
+def shapes(draw, order, max_size=48):
+    """`order` modes of size 1..3 with at most `max_size` entries together."""
+    sizes = []
+    for _ in range(order):
+        room = max_size // math.prod(sizes)
+        sizes.append(draw(st.integers(1, min(3, room))))
+    return tuple(sizes)
+
+
+@st.composite
+def bond_shapes(draw, order, boundary):
+    """(R_k, R_{k+1}) of each core."""
+    ranks = [draw(st.integers(1, 3)) for _ in range(order)]
+    if boundary == "open":
+        ranks[0] = 1
+    return list(zip(ranks, [*ranks[1:], ranks[0]], strict=True))
+
+
+@st.composite
+def mpos(draw, order=None, boundary=None, like=None, max_size=48):
+    """An MPO of order 1..5 with normal cores; `like` fixes the modes to another one's."""
+    if like is None:
+        order = draw(st.integers(1, 5)) if order is None else order
+        rows, columns = draw(shapes(order, max_size)), draw(shapes(order, max_size))
+    else:
+        order, rows, columns = like.order, like.row_shape, like.column_shape
+    bonds = draw(bond_shapes(order, draw(boundaries) if boundary is None else boundary))
+    rng = np.random.default_rng(draw(seeds))
+    modes = zip(bonds, rows, columns, strict=True)
+    return MPO([rng.normal(size=(left, i, j, right)) for (left, right), i, j in modes])
+
+
+@st.composite
+def mps(draw, shape, boundary=None):
+    bonds = draw(bond_shapes(len(shape), draw(boundaries) if boundary is None else boundary))
+    rng = np.random.default_rng(draw(seeds))
+    modes = zip(bonds, shape, strict=True)
+    return MPS([rng.normal(size=(left, i, right)) for (left, right), i in modes])
+
+
+@st.composite
+def matrices(draw):
+    """A matrix with the shapes of its rows and columns."""
+    order = draw(st.integers(1, 5))
+    rows, columns = draw(shapes(order)), draw(shapes(order))
+    rng = np.random.default_rng(draw(seeds))
+    return rng.normal(size=(math.prod(rows), math.prod(columns))), rows, columns
+
+
+def random_coupling(kind: str, visible, hidden, rank, rng) -> Coupling:
+    """A coupling with normal factors; hidden modes are merged where it needs a vector."""
+    if kind == "dense":
+        return DenseCoupling(rng.normal(size=(*visible, *hidden)), len(visible))
+    if kind == "kronecker":
+        pairs = zip(visible, hidden, strict=True)
+        return KroneckerCoupling([rng.normal(size=pair) for pair in pairs])
+    if kind == "cp":
+        factors = [rng.normal(size=(size, rank)) for size in visible]
+        return CPCoupling(factors, rng.normal(size=(math.prod(hidden), rank)))
+    first = rank if kind == "mpo-periodic" else 1
+    ranks = [first, *[rank] * (len(visible) - 1), first]
+    modes = zip(ranks, visible, hidden, ranks[1:], strict=False)
+    return MPOCoupling(MPO([rng.normal(size=shape) for shape in modes]))
+
+
+KINDS = ("dense", "kronecker", "cp", "mpo", "mpo-periodic")
+
+
+def random_machine(coupling: Coupling, rng, gaussian: bool = False) -> Machine:
+    """A machine with normal biases and, if Gaussian, a variance of its own for each unit."""
+    visible = coupling.visible_shape
+    return Machine(
+        coupling,
+        rng.normal(size=visible),
+        rng.normal(size=coupling.hidden_shape),
+        Gaussian(rng.uniform(0.5, 2.0, size=visible), learnable=True) if gaussian else None,
+    )
+
+
+@st.composite
+def machines(draw, kinds=KINDS):
+    """A machine of order 1..5 with at most 6 units in either layer."""
+    order = draw(st.integers(1, 5))
+    visible, hidden = draw(shapes(order, 6)), draw(shapes(order, 6))
+    rank, kind = draw(st.integers(1, 3)), draw(st.sampled_from(kinds))
+    rng = np.random.default_rng(draw(seeds))
+    coupling = random_coupling(kind, visible, hidden, rank, rng)
+    return random_machine(coupling, rng, gaussian=draw(st.booleans()))

@@ -1,0 +1,119 @@
+"""Algebra, gauges and rounding of trains against their full matrices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import strategies
+from mporbm.tensor import MPO
+
+
+@given(st.data())
+def test_sum_multiple_and_inner_product(data):
+    a = data.draw(strategies.mpos())
+    b = data.draw(strategies.mpos(like=a))
+    full_a, full_b = np.asarray(a.to_matrix()), np.asarray(b.to_matrix())
+    assert_allclose((a + b).to_matrix(), full_a + full_b, atol=1e-12)
+    assert_allclose((2.0 * a - b).to_matrix(), 2.0 * full_a - full_b, atol=1e-12)
+    scale = 1e-12 * np.linalg.norm(full_a) * np.linalg.norm(full_b)
+    assert_allclose(a.inner(b), np.sum(full_a * full_b), rtol=1e-10, atol=scale)
+    assert_allclose(a.norm(), np.linalg.norm(full_a), rtol=1e-12)
+
+
+def test_ranks_of_a_sum_add_up(key):
+    a = MPO.random(key, (3, 3, 3), (3, 3, 3), rank=(2, 3))
+    ring = MPO.random(key, (3, 3, 3), (3, 3, 3), rank=2, boundary="periodic")
+    assert (a + a).ranks == (4, 6)
+    assert (ring + ring).ranks == (4, 4, 4)
+    assert (a + ring).ranks == (3, 4, 5)
+
+
+def test_norm_of_a_difference_keeps_full_precision(key):
+    a = MPO.random(key, (3, 3, 3), (3, 3, 3), rank=3, std=1.0)
+    # sqrt(inner) would be wrong by about 1e-8.
+    assert (a - (1.0 + 1e-12) * a).norm() < 1e-11 * a.norm()
+
+
+@given(strategies.mpos(boundary="open"), st.data())
+def test_canonical_form_keeps_the_matrix_and_is_orthogonal(mpo, data):
+    center = data.draw(st.integers(0, mpo.order - 1))
+    canonical = mpo.canonical(center)
+    scale = np.linalg.norm(mpo.to_matrix())
+    assert_allclose(canonical.to_matrix(), mpo.to_matrix(), atol=1e-12 * scale)
+    for k, core in enumerate(canonical.cores):
+        if k < center:
+            gram = jnp.einsum("rijs,rijt->st", core, core)
+        elif k > center:
+            gram = jnp.einsum("rijs,qijs->rq", core, core)
+        else:
+            continue
+        assert_allclose(gram, np.eye(len(gram)), atol=1e-12)
+    assert_allclose(mpo.canonical(center - mpo.order).to_matrix(), canonical.to_matrix())
+
+
+@given(strategies.mpos())
+def test_environment_gram_gives_the_norm_at_every_core(mpo):
+    square = np.sum(np.asarray(mpo.to_matrix()) ** 2)
+    for k, core in enumerate(mpo.cores):
+        gram = mpo.environment_gram(k)
+        value = jnp.einsum("rsqt,rijs,qijt->", gram, core, core)
+        assert_allclose(value, square, rtol=1e-9, atol=1e-12)
+        matrix = gram.reshape(core.shape[0] * core.shape[3], -1)
+        assert np.linalg.eigvalsh(matrix).min() >= -1e-10 * np.linalg.norm(matrix)
+
+
+@given(strategies.mpos(boundary="open"))
+def test_gram_matrices_are_those_of_the_two_parts(mpo):
+    left, right = mpo.left_grams(), mpo.right_grams()
+    for k in range(mpo.order):
+        before, after = jnp.ones((1, 1)), jnp.ones((1, 1))
+        for core in mpo.cores[:k]:
+            before = jnp.einsum("nr,rijs->nijs", before, core).reshape(-1, core.shape[3])
+        for core in mpo.cores[:k:-1]:
+            after = jnp.einsum("rijs,ns->nijr", core, after).reshape(-1, core.shape[0])
+        assert_allclose(left[k], before.T @ before, rtol=1e-10, atol=1e-12)
+        assert_allclose(right[k], after.T @ after, rtol=1e-10, atol=1e-12)
+        expected = jnp.einsum("rq,st->rsqt", left[k], right[k])
+        assert_allclose(mpo.environment_gram(k), expected, rtol=1e-9, atol=1e-12)
+
+
+@given(strategies.mpos(boundary="periodic"))
+def test_cutting_the_ring_open_keeps_the_matrix(mpo):
+    cut = mpo.to_open()
+    assert cut.boundary == "open"
+    assert_allclose(cut.to_matrix(), mpo.to_matrix(), rtol=1e-10, atol=1e-12)
+
+
+@given(strategies.mpos(boundary="open"), st.integers(1, 3), st.floats(0.0, 0.9))
+def test_rounding_error_is_bounded(mpo, max_rank, tolerance):
+    rounded, bound = mpo.round(max_rank=max_rank, tolerance=tolerance)
+    error = np.linalg.norm(rounded.to_matrix() - mpo.to_matrix())
+    assert max(rounded.ranks, default=1) <= max_rank
+    assert error <= bound <= error + 1e-7 * np.linalg.norm(mpo.to_matrix())
+
+
+@given(strategies.mpos(boundary="open"))
+def test_rounding_a_sum_finds_the_ranks_of_its_terms(mpo):
+    doubled, bound = (mpo + mpo).round(tolerance=1e-10)
+    once = mpo.round(tolerance=1e-10).train
+    norm = np.linalg.norm(mpo.to_matrix())
+    assert doubled.ranks == once.ranks
+    assert bound <= 1e-9 * norm
+    assert_allclose(doubled.to_matrix(), 2.0 * mpo.to_matrix(), atol=1e-9 * norm)
+
+
+def test_trains_are_pytrees_under_jit_grad_and_vmap(key):
+    mpo = MPO.random(key, (3, 2), (2, 2), rank=2, std=1.0)
+    gradient = jax.grad(lambda train: 0.5 * train.inner(train))(mpo)
+    # d(<A,A>/2)/d(core) contracts the environment's Gram tensor with the core itself.
+    expected = jnp.einsum("rsqt,qijt->rijs", mpo.environment_gram(0), mpo.cores[0])
+    assert_allclose(gradient.cores[0], expected, rtol=1e-12)
+    batch = jax.random.normal(key, (4, 2, 2))
+    jitted = jax.jit(lambda train, x: train.apply(x))(mpo, batch)
+    assert_allclose(jitted, jax.vmap(mpo.apply)(batch), rtol=1e-12)
+    stacked = jax.tree.map(lambda core: jnp.stack([core, 2.0 * core]), mpo)
+    norms = jax.vmap(lambda train: train.norm())(stacked)
+    assert_allclose(norms, [mpo.norm(), 4.0 * mpo.norm()], rtol=1e-12)
