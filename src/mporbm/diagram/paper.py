@@ -3,7 +3,7 @@
 ``python -m mporbm.diagram FOLDER`` writes them as PDF, PNG and SVG.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
@@ -89,7 +89,10 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 }
 
 
-def save_figures(folder: Path, formats: tuple[str, ...] = ("png", "svg", "pdf")) -> list[Path]:
+FORMATS = ("pdf", "png", "svg")
+
+
+def save_figures(folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of the paper to a folder, which is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []

@@ -6,7 +6,7 @@ whatever the size of the larger one.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -21,7 +21,7 @@ CHUNK_UNITS = 12
 T = TypeVar("T")
 
 
-class Expectations(NamedTuple):
+class Expectations(eqx.Module):
     """Means under the model's joint distribution p(V, H)."""
 
     visible: Array
@@ -93,7 +93,8 @@ def expectations(machine: Machine) -> Expectations:
         return Expectations(*weighted, product.reshape(v.shape[1:] + h.shape[1:]))
 
     chunks = _map_chunks(chunk_value, shape, machine)
-    return Expectations(*(part.sum(axis=0) for part in chunks))
+    total: Expectations = jax.tree.map(lambda part: part.sum(axis=0), chunks)
+    return total
 
 
 def _smaller_layer(machine: Machine) -> tuple[tuple[int, ...], bool, Callable[[Array], Array]]:

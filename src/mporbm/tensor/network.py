@@ -7,19 +7,18 @@ bonds. An index that stands on several nodes is summed over unless it is kept in
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
 
-class Node(NamedTuple):
+class Node(eqx.Module):
     """One tensor of a network; `name` is its label in formulas, such as ``W^{(1)}``."""
 
-    name: str
+    name: str = eqx.field(static=True)
     array: Array
-    indices: tuple[str, ...]
+    indices: tuple[str, ...] = eqx.field(static=True)
 
 
 def index_names(letter: str, order: int) -> tuple[str, ...]:

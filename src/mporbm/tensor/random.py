@@ -25,7 +25,9 @@ def normal_arrays(
     key: Array, shapes: Sequence[tuple[int, ...]], std: float, dtype: Any = None
 ) -> list[Array]:
     """Independent normal arrays of the given shapes and standard deviation."""
-    return _normal_arrays(key, tuple(shapes), jnp.result_type(dtype or float), std)
+    dtype = jnp.result_type(dtype or float)
+    arrays: list[Array] = _normal_arrays(key, tuple(shapes), dtype, std)
+    return arrays
 
 
 @partial(jax.jit, static_argnums=(1, 2))

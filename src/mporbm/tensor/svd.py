@@ -1,6 +1,7 @@
 """Truncated SVD of trains, on the host: the kept ranks depend on the numbers, so nothing compiles.
 
-All arithmetic is NumPy's in float64 whatever the precision of the result.
+All arithmetic is NumPy's in float64 whatever the precision of the result. Its rounding errors are
+part of every bound, by the usual estimate ``eps * size * norm`` for each factorisation.
 """
 
 import math
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
 
 
 class Split(NamedTuple):
@@ -35,10 +37,10 @@ def split(matrix: Matrix, max_rank: int, budget: float | None) -> Split:
 
 
 class Sweep(NamedTuple):
-    """Cores (R_k, n_k, R_{k+1}) of a train and the distance to what they approximate."""
+    """Cores (R_k, n_k, R_{k+1}), left-orthogonal but for the last, and the error they make."""
 
     cores: list[Matrix]
-    error: float
+    error_bound: float
 
 
 def sweep(tensor: Matrix, caps: Sequence[int], tolerance: float, periodic: bool = False) -> Sweep:
@@ -74,11 +76,19 @@ def sweep(tensor: Matrix, caps: Sequence[int], tolerance: float, periodic: bool 
         cores.append(left.reshape(rank, mode, -1))
         squares += error**2
     cores.append(rest.reshape(cores[-1].shape[2], modes[-1], first))
-    return Sweep(cores, math.sqrt(squares))
+    rounding = EPS * sum(map(_size, cores)) * float(np.linalg.norm(tensor))
+    return Sweep(cores, math.sqrt(squares) + rounding)
 
 
 def round_sweep(cores: Sequence[Matrix], caps: Sequence[int], tolerance: float) -> Sweep:
-    """Lower the ranks of an open train whose cores 2..d are right-orthogonal."""
+    """Lower the ranks of an open train: orthogonalise from the right, truncate from the left."""
+    rounding = EPS * _reach(cores)
+    cores = list(cores)
+    for k in range(len(cores) - 1, 0, -1):
+        rank, mode, following_rank = cores[k].shape
+        q, carry = np.linalg.qr(cores[k].reshape(rank, -1).T)
+        cores[k] = q.T.reshape(-1, mode, following_rank)
+        cores[k - 1] = np.tensordot(cores[k - 1], carry.T, axes=1)
     rest = cores[0]
     budget = _budget(tolerance, rest, len(cores))
     rounded: list[Matrix] = []
@@ -89,7 +99,32 @@ def round_sweep(cores: Sequence[Matrix], caps: Sequence[int], tolerance: float) 
         rounded.append(left.reshape(rank, mode, -1))
         rest = np.tensordot(right, following, axes=1)
         squares += error**2
-    return Sweep([*rounded, rest], math.sqrt(squares))
+    return Sweep([*rounded, rest], math.sqrt(squares) + rounding)
+
+
+def _size(core: Matrix) -> int:
+    """The longer side of the matrix that is factored at a core."""
+    rank, mode, following_rank = core.shape
+    return max(int(rank * mode), int(following_rank))
+
+
+def _reach(cores: Sequence[Matrix]) -> float:
+    """How far an open train moves, for each unit of relative error in its cores.
+
+    A change E of core k moves the tensor by at most ``norm(E) sqrt(|L_k| |R_k|)`` with the
+    spectral norms of the Gram matrices of its two sides; in a bad gauge that is more than the
+    norm of the tensor itself.
+    """
+    left, right = [np.ones((1, 1))], [np.ones((1, 1))]
+    for core in cores[:-1]:
+        left.append(np.einsum("rq,rns,qnt->st", left[-1], core, core, optimize=True))
+    for core in cores[:0:-1]:
+        right.append(np.einsum("st,rns,qnt->rq", right[-1], core, core, optimize=True))
+    return sum(
+        _size(core)
+        * float(np.linalg.norm(core) * math.sqrt(np.linalg.norm(a, 2) * np.linalg.norm(b, 2)))
+        for core, a, b in zip(cores, left, reversed(right), strict=True)
+    )
 
 
 def _budget(tolerance: float, whole: Matrix, n_cores: int) -> float | None:

@@ -172,8 +172,7 @@ class TensorTrain(eqx.Module):
             jnp.asarray(core.reshape(core.shape[0], *mode, core.shape[2]), dtype)
             for core, mode in zip(sweep.cores, modes, strict=True)
         ]
-        norm = float(np.linalg.norm(tensor))
-        return Truncation(cls(cores), sweep.error + norm * _rounding(sweep.cores, dtype))
+        return Truncation(cls(cores), sweep.error_bound + _storage_error(sweep.cores, dtype))
 
     # Algebra
 
@@ -322,27 +321,13 @@ class TensorTrain(eqx.Module):
         self._check_open("round")
         caps = rank_caps(max_rank, self.order, "open")
         tolerance = check_tolerance("tolerance", tolerance)
-        cores = [np.asarray(core, np.float64) for core in self.canonical(0)._flat_cores()]
+        cores = [
+            np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])
+            for core in self.cores
+        ]
         sweep = svd.round_sweep(cores, caps, tolerance)
-        rounding = float(np.linalg.norm(cores[0])) * _rounding(sweep.cores, self.dtype)
-        return Truncation(
-            self._with_flat_cores(sweep.cores, self.dtype),
-            sweep.error + rounding + self._own_rounding(),
-        )
-
-    def _own_rounding(self) -> float:
-        """How far the represented tensor moves when each core is off by its rounding error.
-
-        A change E of core k moves the tensor by at most ``norm(E) sqrt(|L_k| |R_k|)`` with the
-        spectral norms of the Gram matrices; in a bad gauge that exceeds the tensor's own norm.
-        """
-        total = 0.0
-        for core, left, right in zip(
-            self._flat_cores(), self.left_grams(), self.right_grams(), strict=True
-        ):
-            reach = np.linalg.norm(left, 2) * np.linalg.norm(right, 2)
-            total += float(np.linalg.norm(core) * np.sqrt(reach)) * _rounding([core], self.dtype)
-        return total
+        rounded = self._with_flat_cores(sweep.cores, self.dtype)
+        return Truncation(rounded, sweep.error_bound + _storage_error(sweep.cores, self.dtype))
 
     # Checks
 
@@ -379,8 +364,9 @@ def _left_orthogonal(core: Array) -> tuple[Array, Array]:
     return q.reshape(core.shape[0], core.shape[1], -1), carry
 
 
-def _rounding(cores: Sequence[Any], dtype: Any) -> float:
-    """Relative rounding error of a truncated train: the usual ``eps * size`` for each core."""
-    eps = float(np.spacing(np.ones((), dtype)))
-    sizes = [max(math.prod(core.shape[:2]), core.shape[2]) for core in cores]
-    return eps * float(sum(sizes))
+def _storage_error(cores: Sequence[NDArray[np.float64]], dtype: Any) -> float:
+    """What storing float64 cores, left-orthogonal but for the last, in `dtype` adds to an error."""
+    if dtype == np.float64:
+        return 0.0
+    *orthogonal, last = (float(np.linalg.norm(core)) for core in cores)
+    return 0.5 * float(np.spacing(np.ones((), dtype))) * last * (1.0 + sum(orthogonal))

@@ -1,0 +1,45 @@
+# Every target makes its own environment in .venv from nothing but Python >= 3.11 and uses it again
+# as long as pyproject.toml stays the same.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.NOTPARALLEL:
+.PHONY: help demo test lint format bench docs figures clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.demo ## compress an RBM trained on digits, draw the paper's diagrams (build/demo)
+	$(BIN)/python examples/compress_rbm.py --out build/demo
+
+test: $(VENV)/.test ## run the tests on all cores
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/.lint ## check style (ruff) and types (mypy)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.lint ## format the code
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.bench ## measure against other ways to the same result
+	$(BIN)/python benchmarks/fields.py
+
+docs: $(VENV)/.docs ## build the documentation (docs/_build)
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+	@echo "open docs/_build/index.html"
+
+figures: $(VENV)/.demo ## draw the figures of the documentation again
+	$(BIN)/python -m mporbm.diagram docs/figures --formats svg
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+$(VENV)/.%: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mporbm needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@

@@ -1,0 +1,37 @@
+"""Imports flow downwards only: diagram -> machine -> tensor."""
+
+import ast
+from pathlib import Path
+
+import mporbm
+
+PACKAGE = Path(mporbm.__file__).parent
+LAYERS = ["tensor", "machine", "diagram"]
+
+
+def imported_layers(path: Path) -> set[str]:
+    """The layers of this package that a module imports, itself included."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 2:
+            found |= {node.module.split(".")[0]} if node.module else {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mporbm."):
+            found.add(node.module.split(".")[1])
+    return found
+
+
+def test_imports_flow_downwards():
+    checked = 0
+    for height, layer in enumerate(LAYERS):
+        for path in (PACKAGE / layer).glob("*.py"):
+            assert imported_layers(path) <= set(LAYERS[:height]), path
+            checked += 1
+    assert checked > 10
+    assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} == {*LAYERS}
+
+
+def test_importing_the_package_is_cheap():
+    """Neither JAX nor matplotlib before they are needed."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert modules == ["importlib.metadata"]
