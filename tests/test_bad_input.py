@@ -153,6 +153,16 @@ CASES = [
     (lambda: CPCoupling.random(KEY, (2, 2), (2, 2), 3), ValueError, r"hidden_shape=.*\(4,\)"),
     (lambda: CPCoupling.random(KEY, (2, 2), (4,), 0), ValueError, "rank=0"),
     (lambda: CPCoupling.random(KEY, (2, 2), (4,), 1.5), TypeError, "rank=1.5"),
+    (
+        lambda: MPOCoupling.random(KEY, (2, 2), (4,), rank=1),
+        ValueError,
+        r"hidden_shape=\(4,\): expected 2 modes",
+    ),
+    (
+        lambda: CPCoupling([np.ones(3)], np.ones((2, 4))),
+        ValueError,
+        r"visible_factors\[0\]: .*matr",
+    ),
     (lambda: MPOCoupling(MATRIX), TypeError, "mpo: expected an MPO, got ndarray"),
     # machines
     (lambda: Machine(mpo()), TypeError, "coupling: expected a Coupling, got MPO"),

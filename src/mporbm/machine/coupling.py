@@ -88,7 +88,7 @@ class DenseCoupling(Coupling):
     Parameters
     ----------
     weights
-        The tensor W of shape (*visible_shape, *hidden_shape).
+        The tensor W of shape ``(*visible_shape, *hidden_shape)``.
     visible_order
         How many of its axes belong to the visible layer.
     """
@@ -151,7 +151,7 @@ class KroneckerCoupling(Coupling):
     factors: tuple[Array, ...]
 
     def __init__(self, factors: Sequence[Any]):
-        self.factors = _check_factors(factors)
+        self.factors = _check_matrices("factors", factors)
 
     @classmethod
     def random(
@@ -164,13 +164,7 @@ class KroneckerCoupling(Coupling):
         dtype: Any = None,
     ) -> Self:
         """Normal factors scaled so that the entries of W have standard deviation `std`."""
-        visible = check_shape("visible_shape", visible_shape)
-        hidden = check_shape("hidden_shape", hidden_shape)
-        if len(visible) != len(hidden):
-            raise ValueError(
-                f"hidden_shape={hidden}: expected {len(visible)} modes, as many as "
-                f"visible_shape={visible}, got {len(hidden)}."
-            )
+        visible, hidden = _check_paired(visible_shape, hidden_shape)
         scale = factor_std(std, len(visible))
         return cls(normal_arrays(key, list(zip(visible, hidden, strict=True)), scale, dtype))
 
@@ -207,8 +201,8 @@ class CPCoupling(Coupling):
     hidden_factor: Array
 
     def __init__(self, visible_factors: Sequence[Any], hidden_factor: Any):
-        self.visible_factors = _check_factors(visible_factors)
-        (self.hidden_factor,) = _check_factors([hidden_factor])
+        self.visible_factors = _check_matrices("visible_factors", visible_factors)
+        (self.hidden_factor,) = _check_matrices("hidden_factor", [hidden_factor])
         ranks = [factor.shape[1] for factor in (*self.visible_factors, self.hidden_factor)]
         if len(set(ranks)) > 1:
             raise ValueError(
@@ -295,8 +289,7 @@ class MPOCoupling(Coupling):
         dtype: Any = None,
     ) -> Self:
         """Normal cores; the parameters are those of `MPO.random`."""
-        visible = check_shape("visible_shape", visible_shape)
-        hidden = check_shape("hidden_shape", hidden_shape)
+        visible, hidden = _check_paired(visible_shape, hidden_shape)
         return cls(MPO.random(key, visible, hidden, rank, std=std, boundary=boundary, dtype=dtype))
 
     @property
@@ -329,11 +322,24 @@ def pad_shapes(
     return visible, hidden
 
 
-def _check_factors(factors: Sequence[Any]) -> tuple[Array, ...]:
-    arrays = tuple(check_array(f"factors[{k}]", factor) for k, factor in enumerate(factors))
+def _check_paired(visible_shape: Any, hidden_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Two shapes with the same number of modes."""
+    visible = check_shape("visible_shape", visible_shape)
+    hidden = check_shape("hidden_shape", hidden_shape)
+    if len(visible) != len(hidden):
+        raise ValueError(
+            f"hidden_shape={hidden}: expected {len(visible)} modes, as many as "
+            f"visible_shape={visible}, got {len(hidden)}; pad the shorter one with modes of size 1."
+        )
+    return visible, hidden
+
+
+def _check_matrices(name: str, matrices: Sequence[Any]) -> tuple[Array, ...]:
+    """At least one matrix, each with at least one entry."""
+    arrays = tuple(check_array(f"{name}[{k}]", matrix) for k, matrix in enumerate(matrices))
     for k, array in enumerate(arrays):
         if array.ndim != 2 or 0 in array.shape:
-            raise ValueError(f"factors[{k}]: expected a matrix, got shape {array.shape}.")
+            raise ValueError(f"{name}[{k}]: expected a matrix, got shape {array.shape}.")
     if not arrays:
-        raise ValueError("factors: expected at least one matrix, got none.")
+        raise ValueError(f"{name}: expected at least one matrix, got none.")
     return arrays

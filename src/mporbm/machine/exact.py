@@ -29,7 +29,7 @@ class Expectations(eqx.Module):
     hidden: Array
     """``E[H]``, of the hidden shape."""
     product: Array
-    """``E[V H]``, of shape (*visible_shape, *hidden_shape)."""
+    """``E[V H]``, of shape ``(*visible_shape, *hidden_shape)``."""
 
 
 def states(n_units: int) -> Array:

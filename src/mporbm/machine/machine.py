@@ -17,7 +17,8 @@ class Machine(eqx.Module):
     ``-E(V, H) = <V, W(H)> + <V, B> + <C, H> - sum potential(V)``, with potential 0 for Bernoulli
     and ``v^2 / (2 variance)`` for Gaussian visible units. Hidden units are Bernoulli.
 
-    Every method takes batches: arrays of shape (..., *visible_shape) or (..., *hidden_shape).
+    Every method takes batches: arrays of shape ``(..., *visible_shape)`` or
+    ``(..., *hidden_shape)``.
 
     Parameters
     ----------

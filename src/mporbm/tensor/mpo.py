@@ -53,7 +53,7 @@ class MPO(TensorTrain):
 
     @property
     def T(self) -> Self:
-        """The transposed matrix: rows and columns of every core change places."""
+        """The transposed matrix, with rows and columns of every core exchanged."""
         return type(self)([core.swapaxes(1, 2) for core in self.cores])
 
     @classmethod

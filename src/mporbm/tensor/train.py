@@ -80,7 +80,7 @@ class TensorTrain(eqx.Module):
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """One rank per bond: (R_2..R_d) if open, (R_1..R_d) if periodic."""
+        """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
         ranks = tuple(core.shape[0] for core in self.cores)
         return ranks[1:] if self.boundary == "open" else ranks
 
