@@ -29,11 +29,11 @@ bench: $(VENV)/.bench ## measure against other ways to the same result
 	$(BIN)/python benchmarks/fields.py
 
 docs: $(VENV)/.docs ## build the documentation (docs/_build)
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build
 	@echo "open docs/_build/index.html"
 
 figures: $(VENV)/.demo ## draw the figures of the documentation again
-	$(BIN)/python -m mporbm.diagram docs/figures --formats svg
+	$(BIN)/python -m mporbm.diagram docs/figures --format svg
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache

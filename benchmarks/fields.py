@@ -38,7 +38,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the ratios to this file")
     options = parser.parse_args()
 
-    table = Table("coupling", "batch", title="their time / our time: median (quartiles)")
+    table = Table(
+        title="W^T(V): their time / our time, median (quartiles)",
+        caption="above 1: ours is faster",
+    )
+    table.add_column("coupling", no_wrap=True)
+    table.add_column("batch", justify="right")
     for heading in ("NumPy + opt_einsum", "dense matrix product, JAX"):
         table.add_column(heading, justify="right")
     results = []

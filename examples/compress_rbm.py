@@ -42,6 +42,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.seeds < 1 or options.n_iter < 1:
         parser.error("--seeds and --n-iter: expected integers of at least 1")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out: cannot write to {options.out}: {error.strerror}")
 
     images, labels = mnist_data()
     images = (images > 127).astype(np.float32)
@@ -55,7 +59,6 @@ def main() -> None:
     results = {name: np.array([result[name] for result in runs]) for name in runs[0]}
     console = Console()
     console.print(table(results))
-    options.out.mkdir(parents=True, exist_ok=True)
     plot(results).savefig(options.out / "rank.png", dpi=150)
     save_figures(options.out / "diagrams", formats=("png",))
     console.print(f"Pictures: {options.out}/rank.png and {options.out}/diagrams/")
@@ -70,7 +73,7 @@ def run(images: Array, labels: Array, seed: int, n_iter: int) -> dict[str, Array
     rbm.fit(train)
     weights = rbm.components_.T
     dense = Machine(
-        DenseCoupling(weights.reshape(*VISIBLE, *HIDDEN), visible_order=2),
+        DenseCoupling(weights.reshape(*VISIBLE, *HIDDEN), n_visible_modes=2),
         rbm.intercept_visible_.reshape(VISIBLE),
         rbm.intercept_hidden_.reshape(HIDDEN),
     )
@@ -112,7 +115,7 @@ def features(machine: Machine, images: Array) -> Array:
 def table(results: dict[str, Array]) -> Table:
     """One row per machine; errors as mean and standard deviation over the splits."""
     n_splits = len(results["dense"])
-    caption = f"1-NN, 3000 training and 1000 test images, mean and std of {n_splits} splits"
+    caption = f"1-NN, 3000 training and 1000 test images, mean ± std over {n_splits} split(s)"
     view = Table("machine", title="A dense RBM as an MPO of lower rank", caption=caption)
     for heading in ("parameters", "error in W", "bound", "1-NN error"):
         view.add_column(heading, justify="right")

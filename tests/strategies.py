@@ -46,7 +46,7 @@ def mpos(draw, order=None, boundary=None, like=None, max_size=48):
         order = draw(st.integers(1, 5)) if order is None else order
         rows, columns = draw(shapes(order, max_size)), draw(shapes(order, max_size))
     else:
-        order, rows, columns = like.order, like.row_shape, like.column_shape
+        order, rows, columns = like.n_cores, like.row_shape, like.column_shape
     bonds = draw(bond_shapes(order, draw(boundaries) if boundary is None else boundary))
     rng = np.random.default_rng(draw(seeds))
     modes = zip(bonds, rows, columns, strict=True)

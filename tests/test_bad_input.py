@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mporbm.diagram import draw
+from mporbm.diagram import draw, save_figures
 from mporbm.machine import (
     CPCoupling,
     DenseCoupling,
@@ -13,9 +13,10 @@ from mporbm.machine import (
     KroneckerCoupling,
     Machine,
     MPOCoupling,
+    exact,
 )
 from mporbm.tensor import MPO, MPS, linear_index, multi_index
-from mporbm.tensor.convert import from_quimb, to_quimb, to_tensorly
+from mporbm.tensor.convert import from_quimb, from_tensorly, to_quimb, to_tensorly
 
 # What a user without the tests' type checker sees.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -74,8 +75,16 @@ CASES = [
     # shapes
     (lambda: MPO.random(KEY, (2, 2.0), (2, 2), rank=1), TypeError, r"row_shape\[1\]=2.0"),
     (lambda: MPO.random(KEY, (2, 0), (2, 2), rank=1), ValueError, r"row_shape\[1\]=0"),
-    (lambda: MPO.random(KEY, 4, (2, 2), rank=1), TypeError, "row_shape=4: .*got int"),
-    (lambda: MPO.random(KEY, (), (), rank=1), ValueError, r"row_shape=\(\): expected at least one"),
+    (
+        lambda: MPO.random(KEY, 4, (2, 2), rank=1),
+        TypeError,
+        r"row_shape: .*positive integers.*got 4 \(int\)",
+    ),
+    (
+        lambda: MPO.random(KEY, (), (), rank=1),
+        ValueError,
+        r"row_shape: expected a non-empty .*got \(\)",
+    ),
     (lambda: MPO.random(KEY, (2, 2), (4,), rank=1), ValueError, r"column_shape=\(4,\).*2 modes"),
     (
         lambda: MPO.from_matrix(MATRIX, (2, 3), (2, 2)),
@@ -91,9 +100,22 @@ CASES = [
     ),
     (lambda: mpo().apply_transpose(np.ones((3, 2, 5))), ValueError, r"rows: .*got \(3, 2, 5\)"),
     (lambda: mpo().apply(np.ones((2, 2)) * 1j), TypeError, "columns: .*complex"),
+    (lambda: mpo().apply([[1.0, 2.0], [3.0]]), ValueError, "columns: expected an array of real"),
+    (
+        lambda: mpo().apply(None),
+        TypeError,
+        "columns: expected an array of real numbers, got NoneType",
+    ),
+    (
+        lambda: MPO.from_matrix(np.ones((4, 8)), (4, 2), (2, 2)),
+        ValueError,
+        "transpose it with matrix.T",
+    ),
+    (lambda: MPO.random(0, (2, 2), (2, 2), rank=1), TypeError, r"key=0: .*jax.random.key\(0\)"),
+    (lambda: mpo(dtype=int), TypeError, "dtype=<class 'int'>: expected a floating-point type"),
     # cores
-    (lambda: MPO([]), TypeError, "cores: expected a non-empty sequence"),
-    (lambda: MPO(np.ones((2, 2, 2, 2))), TypeError, "cores: expected a non-empty sequence"),
+    (lambda: MPO([]), ValueError, r"cores: expected a non-empty sequence of arrays.*got \[\]"),
+    (lambda: MPO(np.ones((2, 2, 2, 2))), TypeError, r"cores: expected a non-empty .*\(ndarray\)"),
     (lambda: MPO([np.ones((1, 2, 1))]), ValueError, r"cores\[0\]: expected 4 axes.*\(1, 2, 1\)"),
     (lambda: MPS([np.ones((1, 2, 2, 1))]), ValueError, r"cores\[0\]: expected 3 axes"),
     (
@@ -111,7 +133,7 @@ CASES = [
     (lambda: MPO([NAN[None, ..., None]]), ValueError, r"cores\[0\]: .*finite.*4 of 16"),
     (lambda: MPO.from_matrix(NAN, (2, 2), (2, 2)), ValueError, "matrix: .*finite.*4 of 16"),
     (lambda: MPS.from_tensor(np.inf * MATRIX[:2, 2:]), ValueError, "tensor: expected finite"),
-    (lambda: MPS.from_tensor(3.0), ValueError, "tensor.shape=.*at least one mode"),
+    (lambda: MPS.from_tensor(3.0), ValueError, r"tensor.shape: expected a non-empty .*got \(\)"),
     (lambda: MPO.from_matrix(MATRIX * 1j, (2, 2), (2, 2)), TypeError, "matrix: .*complex128"),
     # algebra
     (lambda: mpo() + MPO.random(KEY, (2, 3), (2, 2), rank=2), ValueError, "other: .*mode sizes"),
@@ -120,6 +142,9 @@ CASES = [
     (lambda: mpo() * np.ones(3), ValueError, r"factor: expected shape \(\), got \(3,\)"),
     (lambda: mpo() @ MPS.random(KEY, (2, 3), 2), ValueError, r"state: .*\(2, 2\), got \(2, 3\)"),
     (lambda: mpo() @ np.ones((2, 2)), TypeError, "state: expected an MPS.*use apply"),
+    (lambda: np.ones(3) * mpo(), ValueError, r"factor: expected shape \(\), got \(3,\)"),
+    (lambda: mpo() - np.ones((4, 4)), TypeError, "ndarray"),
+    (lambda: mpo().inner(np.ones((4, 4))), TypeError, "other: expected an MPO, got ndarray"),
     (lambda: mpo().canonical(2), ValueError, r"center=2: expected a core in 0\.\.1"),
     (lambda: mpo().canonical(0.5), TypeError, "center=0.5"),
     (lambda: ring().canonical(), ValueError, r"canonical: .*R_1 = 2; call .to_open\(\)"),
@@ -139,10 +164,15 @@ CASES = [
     (lambda: multi_index(1, (2, 2.5)), TypeError, r"shape\[1\]=2.5"),
     (lambda: multi_index(1, (2, 2), order="X"), ValueError, "order='X'"),
     # couplings
-    (lambda: DenseCoupling(np.ones(4)), ValueError, r"weights: .*visible_order=1 .*\(4,\)"),
-    (lambda: DenseCoupling(np.ones((4, 2)), 1.0), TypeError, "visible_order=1.0"),
+    (lambda: DenseCoupling(np.ones(4)), ValueError, r"weights: .*n_visible_modes=1 .*\(4,\)"),
+    (lambda: DenseCoupling(np.ones((2, 2, 4))), ValueError, r"n_visible_modes=None: .* 1\.\.2"),
+    (lambda: DenseCoupling(np.ones((4, 2)), 1.0), TypeError, "n_visible_modes=1.0"),
     (lambda: DenseCoupling(NAN), ValueError, "weights: expected finite"),
-    (lambda: KroneckerCoupling([]), ValueError, "factors: expected at least one"),
+    (
+        lambda: KroneckerCoupling([]),
+        ValueError,
+        r"factors: expected a non-empty sequence of matrices, got \[\]",
+    ),
     (lambda: KroneckerCoupling([np.ones(3)]), ValueError, r"factors\[0\]: .*matrix.*\(3,\)"),
     (
         lambda: KroneckerCoupling.random(KEY, (2, 2), (4,)),
@@ -164,12 +194,14 @@ CASES = [
         r"visible_factors\[0\]: .*matr",
     ),
     (lambda: MPOCoupling(MATRIX), TypeError, "mpo: expected an MPO, got ndarray"),
+    (lambda: MPOCoupling(mpo().round(1)), TypeError, "mpo: .*got Truncation; pass its .train"),
+    (lambda: KroneckerCoupling(None), TypeError, r"factors: .*got None \(NoneType\)"),
     # machines
-    (lambda: Machine(mpo()), TypeError, "coupling: expected a Coupling, got MPO"),
+    (lambda: Machine(mpo()), TypeError, "coupling: expected a Coupling, got MPO; wrap it"),
     (
         lambda: Machine(MPOCoupling(mpo()), visible_bias=np.ones(4)),
         ValueError,
-        r"visible_bias: expected shape \(2, 2\), got \(4,\)",
+        r"visible_bias: expected shape \(2, 2\), got \(4,\); .*visible_bias.reshape\(2, 2\)",
     ),
     (lambda: Machine(MPOCoupling(mpo()), None, NAN[:2, :2]), ValueError, "hidden_bias: .*finite"),
     (
@@ -185,10 +217,39 @@ CASES = [
     (lambda: Gaussian(-1.0), ValueError, "variance: expected numbers above 0, got .*-1"),
     (lambda: machine().energy(np.ones((2, 2)), np.ones(4)), ValueError, r"hidden: .*got \(4,\)"),
     (lambda: machine().free_energy(np.ones((5, 4))), ValueError, r"visible: .*reshape\(-1, 2, 2\)"),
+    (
+        lambda: machine().energy(np.ones((3, 2, 2)), np.ones((5, 2, 2))),
+        ValueError,
+        r"hidden: expected leading axes .*visible, \(3,\), got \(5,\)",
+    ),
+    (
+        lambda: machine().sample_hidden(0, np.ones((2, 2))),
+        TypeError,
+        "key=0: expected a random key",
+    ),
     (lambda: machine().hidden_mean(np.ones(2)), ValueError, r"visible: .*got \(2,\)"),
-    (lambda: machine().visible_mean(np.array("x")), ValueError, r"hidden: .*got \(\)"),
+    (lambda: machine().visible_mean(np.array("x")), TypeError, r"hidden: .*real numbers.*<U1"),
+    # enumeration
+    (lambda: exact.log_partition(mpo()), TypeError, "machine: expected a Machine, got MPO"),
+    (lambda: exact.expectations(None), TypeError, "machine: expected a Machine, got NoneType"),
+    (
+        lambda: exact.states(30),
+        ValueError,
+        "n_units: expected at most 24 units to enumerate, got 30",
+    ),
+    (lambda: exact.states(3.0), TypeError, "n_units=3.0: expected an integer"),
     # diagrams
-    (lambda: draw(machine(), "gradients"), ValueError, "what='gradients': expected 'coupling' or"),
+    (
+        lambda: draw(machine(), "gradients"),
+        ValueError,
+        "what='gradients': expected 'coupling', .* or 'gradient'",
+    ),
+    (
+        lambda: save_figures("x", ["gif"]),
+        ValueError,
+        "formats='gif': expected 'pdf', 'png' or 'svg'",
+    ),
+    (lambda: save_figures("x", "png"), TypeError, "formats: .*got 'png'"),
     (lambda: draw(mpo()), TypeError, "model: expected a Coupling or a Machine, got MPO"),
     (lambda: draw(machine(), "gradient", core=2), ValueError, r"core=2: .*0\.\.1"),
     (lambda: draw(machine(), "gradient", core=0.5), TypeError, "core=0.5"),
@@ -196,6 +257,8 @@ CASES = [
     (lambda: to_quimb(ring()), ValueError, r"train: .*at least 3 cores.*to_open\(\)"),
     (lambda: to_tensorly(ring()), ValueError, r"train: expected an open MPO.*to_open\(\)"),
     (lambda: from_quimb(MATRIX), TypeError, "network: expected quimb.*got ndarray"),
+    (lambda: from_tensorly([MATRIX]), TypeError, "factors: expected TensorLy's.*got list"),
+    (lambda: to_quimb(MPOCoupling(mpo())), TypeError, "train: .*got MPOCoupling; .* its .mpo"),
 ]
 
 

@@ -55,6 +55,14 @@ def test_a_machine_is_drawn_as_its_coupling(rng):
     assert labels(draw(machine, "energy")) == labels(draw(coupling, "energy"))
 
 
+def test_gaussian_units_have_their_own_formulas(rng):
+    coupling = strategies.random_coupling("mpo", (2, 2), (2, 2), 2, rng)
+    gaussian = strategies.random_machine(coupling, rng, gaussian=True)
+    assert "2s" in " ".join(labels(draw(gaussian, "energy")))
+    assert "mathbb{E}" in " ".join(labels(draw(gaussian, "visible_mean")))
+    assert labels(draw(gaussian, "hidden_mean")) == labels(draw(coupling, "hidden_mean"))
+
+
 def test_nothing_is_cut_off(rng):
     """Every text lies inside the figure."""
     for figure in [make() for make in FIGURES.values()]:
@@ -76,9 +84,21 @@ def test_figures_are_the_same_bytes_every_time(tmp_path):
         assert one.read_bytes() == other.read_bytes()
 
 
+def run_command(*arguments):
+    command = [sys.executable, "-m", "mporbm.diagram", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_command_refuses_a_bad_folder(tmp_path):
+    (tmp_path / "file").touch()
+    result = run_command(tmp_path / "file")
+    assert result.returncode == 2
+    assert "folder: cannot write to" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_command_writes_all_formats(tmp_path):
-    command = [sys.executable, "-m", "mporbm.diagram", str(tmp_path)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    output = run_command(tmp_path).stdout
     written = sorted(path.name for path in tmp_path.iterdir())
     names = [f"{name}.{extension}" for name in FIGURES for extension in ("pdf", "png", "svg")]
     assert written == sorted(names)

@@ -42,7 +42,7 @@ def test_embedding_into_an_mpo_is_exact(coupling):
 
 
 def test_matrices_entry_by_entry(rng):
-    dense = DenseCoupling(rng.normal(size=(2, 3, 4)), visible_order=2)
+    dense = DenseCoupling(rng.normal(size=(2, 3, 4)), n_visible_modes=2)
     assert_allclose(dense.to_matrix(), dense.weights.reshape(6, 4))
     factors = [rng.normal(size=(2, 3)), rng.normal(size=(4, 2))]
     kronecker = KroneckerCoupling(factors)

@@ -87,7 +87,7 @@ def test_many_chunks_equal_one(rng):
 
 
 def test_a_large_other_layer_is_summed_out(rng):
-    machine = Machine(DenseCoupling(0.1 * rng.normal(size=(28, 28, 8)), visible_order=2))
+    machine = Machine(DenseCoupling(0.1 * rng.normal(size=(28, 28, 8)), n_visible_modes=2))
     h = exact.states(8)
     fields = np.asarray(h @ machine.coupling.to_matrix().T)
     expected = logsumexp(np.logaddexp(0.0, fields).sum(axis=1))

@@ -178,6 +178,19 @@ def test_single_precision_is_close_to_double(kind, rng):
     assert_allclose(free_energy, double.free_energy(v), rtol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bool", "float16"])
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_narrow_data_is_widened_before_arithmetic(dtype, gaussian, rng):
+    machine = strategies.random_machine(
+        strategies.random_coupling("mpo", (2, 2), (2, 2), 2, rng), rng, gaussian
+    )
+    visible = np.array([[0, 255], [1, 200]]).astype(dtype)
+    hidden = np.array([[0, 1], [1, 1]]).astype(dtype)
+    v, h = visible.astype(float), hidden.astype(float)
+    assert_allclose(machine.energy(visible, hidden), machine.energy(v, h), rtol=1e-12)
+    assert_allclose(machine.free_energy(visible), machine.free_energy(v), rtol=1e-12)
+
+
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_gibbs_sampling_keeps_the_model_distribution(gaussian, rng):
     """Start from exact samples, take steps, see no drift of means and correlations."""

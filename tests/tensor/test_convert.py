@@ -29,7 +29,7 @@ def same_cores(a, b):
 
 @given(strategies.mpos())
 def test_quimb_operator(mpo):
-    assume(mpo.order != 2 or mpo.boundary == "open")
+    assume(mpo.n_cores != 2 or mpo.boundary == "open")
     operator = to_quimb(mpo)
     assert_allclose(quimb_matrix(operator), mpo.to_matrix(), atol=1e-11)
     assert same_cores(from_quimb(operator), mpo)
@@ -50,7 +50,7 @@ def test_quimb_agrees_on_sum_inner_product_norm_and_products(data):
 
 @given(strategies.mpos(boundary="open"))
 def test_quimb_agrees_on_canonical_form_and_rounding(mpo):
-    assume(mpo.order > 1)
+    assume(mpo.n_cores > 1)
     operator = to_quimb(mpo)
     operator.canonize(0)
     ours = mpo.canonical(0)
@@ -60,10 +60,10 @@ def test_quimb_agrees_on_canonical_form_and_rounding(mpo):
     operator.compress(form="right", max_bond=1, cutoff=0.0)
     theirs = np.linalg.norm(quimb_matrix(operator) - mpo.to_matrix())
     _, bound = mpo.round(max_rank=1)
-    if mpo.order == 2:
+    if mpo.n_cores == 2:
         assert_allclose(bound, theirs, rtol=1e-6, atol=1e-9)
     else:  # sweeps in opposite directions are both within sqrt(d - 1) of the best
-        factor = np.sqrt(mpo.order - 1) * (1 + 1e-9)
+        factor = np.sqrt(mpo.n_cores - 1) * (1 + 1e-9)
         assert bound <= factor * theirs + 1e-9
         assert theirs <= factor * bound + 1e-9
 
@@ -80,9 +80,9 @@ def test_states(mps):
     factors = to_tensorly(mps)
     assert_allclose(factors.to_tensor(), mps.to_tensor(), atol=1e-11)
     assert same_cores(from_tensorly(factors), mps)
-    assume(mps.order != 2 or mps.boundary == "open")
+    assume(mps.n_cores != 2 or mps.boundary == "open")
     state = to_quimb(mps)
-    sites = [f"k{k}" for k in range(mps.order)]
+    sites = [f"k{k}" for k in range(mps.n_cores)]
     assert_allclose(state.contract(output_inds=sites).data, mps.to_tensor(), atol=1e-11)
     assert same_cores(from_quimb(state), mps)
     assert_allclose(np.sqrt(abs(state.H @ state)), mps.norm(), rtol=1e-7)

@@ -33,7 +33,7 @@ def test_products_with_batches_match_the_matrix(mpo, leading, seed):
 def test_fortran_order_flattens_as_the_papers_index_map(mpo):
     rows, columns = mpo.row_shape, mpo.column_shape
     tensor = np.asarray(mpo.to_matrix()).reshape(*rows, *columns)
-    d = mpo.order
+    d = mpo.n_cores
     reverse = [*range(d - 1, -1, -1), *range(2 * d - 1, d - 1, -1)]
     expected = tensor.transpose(reverse).reshape(mpo.to_matrix().shape)
     assert_allclose(mpo.to_matrix(order="F"), expected)

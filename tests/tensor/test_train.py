@@ -39,7 +39,7 @@ def test_norm_of_a_difference_keeps_full_precision(key):
 
 @given(strategies.mpos(boundary="open"), st.data())
 def test_canonical_form_keeps_the_matrix_and_is_orthogonal(mpo, data):
-    center = data.draw(st.integers(0, mpo.order - 1))
+    center = data.draw(st.integers(0, mpo.n_cores - 1))
     canonical = mpo.canonical(center)
     scale = np.linalg.norm(mpo.to_matrix())
     assert_allclose(canonical.to_matrix(), mpo.to_matrix(), atol=1e-12 * scale)
@@ -51,7 +51,7 @@ def test_canonical_form_keeps_the_matrix_and_is_orthogonal(mpo, data):
         else:
             continue
         assert_allclose(gram, np.eye(len(gram)), atol=1e-12)
-    assert_allclose(mpo.canonical(center - mpo.order).to_matrix(), canonical.to_matrix())
+    assert_allclose(mpo.canonical(center - mpo.n_cores).to_matrix(), canonical.to_matrix())
 
 
 @given(strategies.mpos())
@@ -68,7 +68,7 @@ def test_environment_gram_gives_the_norm_at_every_core(mpo):
 @given(strategies.mpos(boundary="open"))
 def test_gram_matrices_are_those_of_the_two_parts(mpo):
     left, right = mpo.left_grams(), mpo.right_grams()
-    for k in range(mpo.order):
+    for k in range(mpo.n_cores):
         before, after = jnp.ones((1, 1)), jnp.ones((1, 1))
         for core in mpo.cores[:k]:
             before = jnp.einsum("nr,rijs->nijs", before, core).reshape(-1, core.shape[3])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, PathPatch
 from matplotlib.path import Path
+from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
 INCHES = 0.62  # of paper for one unit of drawing
@@ -55,14 +56,14 @@ class Canvas:
 
     def space(self) -> float:
         """Leave room before the next picture, and tell where it begins."""
-        self._x += 4 * GAP
+        self._x += 4 * GAP if self._x else 0.0
         return self._x
 
-    def new_row(self, order: int) -> None:
-        """Go on below everything drawn, with room for pictures of up to `order` modes."""
+    def new_row(self, n_modes: int) -> None:
+        """Go on below everything drawn, with room for pictures of up to `n_modes` modes."""
         self._right = max(self._right, self._x)
         self._x = 0.0
-        self._y = self._bottom - 3 * GAP - RADIUS - (order - 1) / 2
+        self._y = self._bottom - 3 * GAP - RADIUS - (n_modes - 1) / 2
 
     def caption(self, text: str, start: float, y: float) -> None:
         """A line of text at height `y` of the row, under the pictures drawn since `start`."""
@@ -97,7 +98,7 @@ class Canvas:
         left = right = x + RADIUS
         on_right = [has_visible and all(i[0] != "i" for i in glyph.indices) for glyph in glyphs]
         if any(on_right):
-            right += 2 * (RADIUS + LEG)
+            right += _hub_distance(glyphs) + RADIUS + LEG
         places = [
             _Place(right if away else left, *_span(glyph, heights))
             for glyph, away in zip(glyphs, on_right, strict=True)
@@ -174,7 +175,7 @@ class Canvas:
             color = OPEN if without in ends else INK
             centers = [(places[k].x, places[k].y) for k in ends]
             if len(ends) > 2:  # one index on many tensors meets in a dot
-                dot = (places[0].x + LEG + RADIUS, 0.0)
+                dot = (places[0].x + _hub_distance(glyphs), 0.0)
                 for k, center in zip(ends, centers, strict=True):
                     self._line(center, dot, OPEN if k == without else INK)
                 self._axes.add_patch(Circle((dot[0], dot[1] + self._y), 0.07, color=INK, zorder=3))
@@ -205,7 +206,9 @@ class Canvas:
         codes = [Path.MOVETO, *[Path.CURVE4] * 6]
         path = Path([(px, py + self._y) for px, py in points], codes)
         outline = PathPatch(path, facecolor="none", edgecolor=color, lw=1.5)
-        outline.set_zorder(1)
+        # The white rim lets it pass over the legs without seeming to join them.
+        outline.set_path_effects([withStroke(linewidth=5.0, foreground="white")])
+        outline.set_zorder(1.5)
         self._axes.add_patch(outline)
         self._label(x - RADIUS, top - 0.35, _math("r1"), ha="right", va="bottom")
         self._grow(top - 0.1)
@@ -272,6 +275,11 @@ def _heights(glyphs: Sequence[Glyph]) -> dict[str, float]:
     legs = [i for letter in "ij" for glyph in glyphs for i in glyph.indices if i[0] == letter]
     orders = {letter: sum(i[0] == letter for i in legs) for letter in "ij"}
     return {i: (orders[i[0]] + 1) / 2 - int(i[1:]) for i in legs}
+
+
+def _hub_distance(glyphs: Sequence[Glyph]) -> float:
+    """Far enough for the lines of a shared index to pass between the tensors that they leave."""
+    return max(LEG + RADIUS, 0.4 * len(glyphs))
 
 
 def _extent(heights: dict[str, float], letter: str) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from ..machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from ..tensor.check import check_choice, check_sequence
 from .canvas import Canvas, Glyph
 from .machine import draw_on
 
@@ -92,8 +93,11 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 FORMATS = ("pdf", "png", "svg")
 
 
-def save_figures(folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def save_figures(folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of the paper to a folder, which is made if need be."""
+    folder = Path(folder)
+    for extension in check_sequence("formats", formats, "file formats, such as ('png',)"):
+        check_choice("formats", extension, FORMATS)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     # A fixed salt and no date: the same drawing gives the same bytes.

@@ -19,8 +19,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from ..tensor import MPO
-from ..tensor.check import check_array, check_batch, check_integer, check_shape
+from ..tensor import MPO, Truncation
+from ..tensor.check import check_array, check_batch, check_integer, check_sequence, check_shape
 from ..tensor.index import Order
 from ..tensor.mpo import network_matrix
 from ..tensor.network import Node, apply, index_names
@@ -58,18 +58,23 @@ class Coupling(eqx.Module):
         """The number of weights, biases excluded, as the paper counts (Table 5)."""
         return sum(node.array.size for node in self.nodes())
 
+    @property
+    def dtype(self) -> Any:
+        """The floating-point type of the weights."""
+        return jnp.result_type(*(node.array for node in self.nodes()))
+
     def apply(self, hidden: Any) -> Array:
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
-        batch = check_batch("hidden", hidden, self.hidden_shape)
+        batch = check_batch("hidden", hidden, self.hidden_shape, self.dtype)
         return apply(self.nodes(), batch, self._hidden_indices(), self._visible_indices())
 
     def apply_transpose(self, visible: Any) -> Array:
         """``W^T(V)`` for a batch: (..., I_1..I_d) -> (..., J_1..J_e)."""
-        batch = check_batch("visible", visible, self.visible_shape)
+        batch = check_batch("visible", visible, self.visible_shape, self.dtype)
         return apply(self.nodes(), batch, self._visible_indices(), self._hidden_indices())
 
     def to_matrix(self, order: Order = "C") -> Array:
-        """W as a matrix, visible by hidden units; `order` is how both layers are flattened.
+        """W as a matrix, visible by hidden units; ``order`` is how both layers are flattened.
 
         ``"C"`` is NumPy's ``V.reshape(-1)``, ``"F"`` the paper's Eq. (1).
         """
@@ -89,20 +94,27 @@ class DenseCoupling(Coupling):
     ----------
     weights
         The tensor W of shape ``(*visible_shape, *hidden_shape)``.
-    visible_order
-        How many of its axes belong to the visible layer.
+    n_visible_modes
+        How many of its axes belong to the visible layer; 1 for a matrix, else it must be said.
     """
 
     weights: Array
-    visible_order: int = eqx.field(static=True)
+    n_visible_modes: int = eqx.field(static=True)
 
-    def __init__(self, weights: Any, visible_order: int = 1):
+    def __init__(self, weights: Any, n_visible_modes: int | None = None):
         self.weights = check_array("weights", weights)
-        self.visible_order = check_integer("visible_order", visible_order)
         check_shape("weights.shape", self.weights.shape)
-        if self.weights.ndim <= self.visible_order:
+        if n_visible_modes is None:
+            if self.weights.ndim > 2:
+                raise ValueError(
+                    f"n_visible_modes=None: expected an integer in 1..{self.weights.ndim - 1}, "
+                    f"the number of visible axes of weights of shape {self.weights.shape}."
+                )
+            n_visible_modes = 1
+        self.n_visible_modes = check_integer("n_visible_modes", n_visible_modes)
+        if self.weights.ndim <= self.n_visible_modes:
             raise ValueError(
-                f"weights: expected more than visible_order={visible_order} axes (the visible "
+                f"weights: expected more than n_visible_modes={n_visible_modes} axes (the visible "
                 f"modes, then the hidden ones), got shape {self.weights.shape}."
             )
 
@@ -125,12 +137,12 @@ class DenseCoupling(Coupling):
     @property
     def visible_shape(self) -> tuple[int, ...]:
         """(I_1..I_d)."""
-        return self.weights.shape[: self.visible_order]
+        return self.weights.shape[: self.n_visible_modes]
 
     @property
     def hidden_shape(self) -> tuple[int, ...]:
         """(J_1..J_e)."""
-        return self.weights.shape[self.visible_order :]
+        return self.weights.shape[self.n_visible_modes :]
 
     def nodes(self) -> list[Node]:
         """A single node."""
@@ -272,9 +284,7 @@ class MPOCoupling(Coupling):
     mpo: MPO
 
     def __init__(self, mpo: MPO):
-        if not isinstance(mpo, MPO):
-            raise TypeError(f"mpo: expected an MPO, got {type(mpo).__name__}.")
-        self.mpo = mpo
+        self.mpo = _check_mpo(mpo)
 
     @classmethod
     def random(
@@ -334,12 +344,18 @@ def _check_paired(visible_shape: Any, hidden_shape: Any) -> tuple[tuple[int, ...
     return visible, hidden
 
 
+def _check_mpo(mpo: Any) -> MPO:
+    if not isinstance(mpo, MPO):
+        hint = "; pass its .train" if isinstance(mpo, Truncation) else ""
+        raise TypeError(f"mpo: expected an MPO, got {type(mpo).__name__}{hint}.")
+    return mpo
+
+
 def _check_matrices(name: str, matrices: Sequence[Any]) -> tuple[Array, ...]:
     """At least one matrix, each with at least one entry."""
+    check_sequence(name, matrices, "matrices")
     arrays = tuple(check_array(f"{name}[{k}]", matrix) for k, matrix in enumerate(matrices))
     for k, array in enumerate(arrays):
         if array.ndim != 2 or 0 in array.shape:
             raise ValueError(f"{name}[{k}]: expected a matrix, got shape {array.shape}.")
-    if not arrays:
-        raise ValueError(f"{name}: expected at least one matrix, got none.")
     return arrays

@@ -6,13 +6,14 @@ whatever the size of the larger one.
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..tensor.check import check_integer
 from .machine import Machine
 from .units import Bernoulli
 
@@ -40,13 +41,17 @@ def states(n_units: int) -> Array:
     >>> states(2).tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
-    _check_feasible(n_units)
+    _check_feasible("n_units", check_integer("n_units", n_units))
     return _digits(jnp.arange(2**n_units), n_units, jnp.result_type(float))
 
 
-@eqx.filter_jit
 def log_partition(machine: Machine) -> Array:
     """``log Z = log sum_{V,H} exp(-E(V, H))``."""
+    return _log_partition(_check_machine(machine))
+
+
+@eqx.filter_jit
+def _log_partition(machine: Machine) -> Array:
     shape, _, free_energy = _smaller_layer(machine)
 
     def chunk_value(chunk: Array) -> Array:
@@ -55,31 +60,37 @@ def log_partition(machine: Machine) -> Array:
     return jax.nn.logsumexp(_map_chunks(chunk_value, shape, machine))
 
 
-@eqx.filter_jit
-def log_probability(machine: Machine, visible: Array) -> Array:
+def log_probability(machine: Machine, visible: Any) -> Array:
     """``log p(V) = -F(V) - log Z`` of each visible tensor of a batch."""
-    return machine.unnormalized_log_probability(visible) - log_partition(machine)
+    return _check_machine(machine).unnormalized_log_probability(visible) - log_partition(machine)
 
 
-@eqx.filter_jit
 def visible_distribution(machine: Machine) -> Array:
     """``p(V)`` of all 2^n visible states, in the order of `states`."""
-    if not isinstance(machine.visible_units, Bernoulli):
+    if not isinstance(_check_machine(machine).visible_units, Bernoulli):
         raise ValueError(
             f"machine: expected Bernoulli visible units, got {machine.visible_units}; the states "
             f"of real units cannot be listed."
         )
-    _check_feasible(math.prod(machine.visible_shape))
+    _check_feasible("machine.visible_shape", math.prod(machine.visible_shape))
+    return _visible_distribution(machine)
 
+
+@eqx.filter_jit
+def _visible_distribution(machine: Machine) -> Array:
     def chunk_value(chunk: Array) -> Array:
         return -machine.free_energy(chunk)
 
     return jax.nn.softmax(_map_chunks(chunk_value, machine.visible_shape, machine).reshape(-1))
 
 
-@eqx.filter_jit
 def expectations(machine: Machine) -> Expectations:
     """``E[V]``, ``E[H]`` and ``E[V H]``, from which every exact gradient follows."""
+    return _expectations(_check_machine(machine))
+
+
+@eqx.filter_jit
+def _expectations(machine: Machine) -> Expectations:
     shape, visible_is_smaller, free_energy = _smaller_layer(machine)
     log_z = log_partition(machine)
 
@@ -101,7 +112,8 @@ def _smaller_layer(machine: Machine) -> tuple[tuple[int, ...], bool, Callable[[A
     """Its shape, whether it is the visible one, and its free energy."""
     n_visible, n_hidden = math.prod(machine.visible_shape), math.prod(machine.hidden_shape)
     visible_is_smaller = n_visible < n_hidden and isinstance(machine.visible_units, Bernoulli)
-    _check_feasible(n_visible if visible_is_smaller else n_hidden)
+    name = "visible_shape" if visible_is_smaller else "hidden_shape"
+    _check_feasible(f"machine.{name}", n_visible if visible_is_smaller else n_hidden)
     if visible_is_smaller:
         return machine.visible_shape, True, machine.free_energy
     return machine.hidden_shape, False, machine.hidden_free_energy
@@ -125,9 +137,15 @@ def _digits(numbers: Array, n_units: int, dtype: jnp.dtype) -> Array:
     return ((numbers[:, None] >> shifts) & 1).astype(dtype)
 
 
-def _check_feasible(n_units: int) -> None:
+def _check_machine(machine: Any) -> Machine:
+    if not isinstance(machine, Machine):
+        raise TypeError(f"machine: expected a Machine, got {type(machine).__name__}.")
+    return machine
+
+
+def _check_feasible(name: str, n_units: int) -> None:
     if n_units > MAX_UNITS:
         raise ValueError(
-            f"machine: expected at most {MAX_UNITS} units to enumerate (the smaller layer, or the "
-            f"visible one for p(V)), got {n_units}: 2^{n_units} states are too many."
+            f"{name}: expected at most {MAX_UNITS} units to enumerate, got {n_units}: "
+            f"2^{n_units} states are too many."
         )

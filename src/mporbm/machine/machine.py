@@ -4,9 +4,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from ..tensor.check import check_array, check_batch
+from ..tensor import MPO
+from ..tensor.check import check_array, check_batch, check_key
 from .coupling import Coupling
 from .units import Bernoulli, Gaussian, Units
 
@@ -52,8 +54,7 @@ class Machine(eqx.Module):
         hidden_bias: Any = None,
         visible_units: Units | None = None,
     ):
-        if not isinstance(coupling, Coupling):
-            raise TypeError(f"coupling: expected a Coupling, got {type(coupling).__name__}.")
+        coupling = _check_coupling(coupling)
         visible_units = Bernoulli() if visible_units is None else visible_units
         if not isinstance(visible_units, Units):
             raise TypeError(
@@ -84,8 +85,15 @@ class Machine(eqx.Module):
 
     def energy(self, visible: Any, hidden: Any) -> Array:
         """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""
-        v = check_batch("visible", visible, self.visible_shape)
-        h = check_batch("hidden", hidden, self.hidden_shape)
+        v, h = self._check_visible(visible), self._check_hidden(hidden)
+        batches = v.shape[: -len(self.visible_shape)], h.shape[: -len(self.hidden_shape)]
+        try:
+            np.broadcast_shapes(*batches)
+        except ValueError:
+            raise ValueError(
+                f"hidden: expected leading axes that broadcast against those of visible, "
+                f"{batches[0]}, got {batches[1]}."
+            ) from None
         interaction = self._sum_visible(v * self.visible_field(h) - self.visible_units.potential(v))
         return -interaction - self._sum_hidden(h * self.hidden_bias)
 
@@ -107,24 +115,24 @@ class Machine(eqx.Module):
 
     def sample_hidden(self, key: Array, visible: Any) -> Array:
         """A draw from ``p(H | V)``."""
-        return self.hidden_units.sample(key, self.hidden_field(visible))
+        return self.hidden_units.sample(check_key(key), self.hidden_field(visible))
 
     def sample_visible(self, key: Array, hidden: Any) -> Array:
         """A draw from ``p(V | H)``."""
-        return self.visible_units.sample(key, self.visible_field(hidden))
+        return self.visible_units.sample(check_key(key), self.visible_field(hidden))
 
     def free_energy(self, visible: Any) -> Array:
         """``F(V) = -log sum_H exp(-E(V, H))``.
 
         For Bernoulli units ``-<V, B> - sum softplus(W^T(V) + C)``.
         """
-        v = check_batch("visible", visible, self.visible_shape)
+        v = self._check_visible(visible)
         own = self._sum_visible(v * self.visible_bias - self.visible_units.potential(v))
         return -own - self._sum_hidden(self.hidden_units.log_partition(self.hidden_field(v)))
 
     def hidden_free_energy(self, hidden: Any) -> Array:
         """``-log sum_V exp(-E(V, H))``: the free energy with the visible layer summed out."""
-        h = check_batch("hidden", hidden, self.hidden_shape)
+        h = self._check_hidden(hidden)
         own = self._sum_hidden(h * self.hidden_bias)
         return -own - self._sum_visible(self.visible_units.log_partition(self.visible_field(h)))
 
@@ -150,6 +158,12 @@ class Machine(eqx.Module):
             units,
         )
 
+    def _check_visible(self, visible: Any) -> Array:
+        return check_batch("visible", visible, self.visible_shape, self.visible_bias.dtype)
+
+    def _check_hidden(self, hidden: Any) -> Array:
+        return check_batch("hidden", hidden, self.hidden_shape, self.hidden_bias.dtype)
+
     def _sum_visible(self, terms: Array) -> Array:
         return terms.sum(axis=tuple(range(-len(self.visible_shape), 0)))
 
@@ -157,6 +171,12 @@ class Machine(eqx.Module):
         return terms.sum(axis=tuple(range(-len(self.hidden_shape), 0)))
 
 
+def _check_coupling(coupling: Any) -> Coupling:
+    if not isinstance(coupling, Coupling):
+        hint = "; wrap it in MPOCoupling(...)" if isinstance(coupling, MPO) else ""
+        raise TypeError(f"coupling: expected a Coupling, got {type(coupling).__name__}{hint}.")
+    return coupling
+
+
 def _bias(name: str, value: Any, shape: tuple[int, ...], coupling: Coupling) -> Array:
-    dtype = coupling.nodes()[0].array.dtype
-    return jnp.zeros(shape, dtype) if value is None else check_array(name, value, shape)
+    return jnp.zeros(shape, coupling.dtype) if value is None else check_array(name, value, shape)

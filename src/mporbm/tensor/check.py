@@ -5,6 +5,7 @@ A wrong type raises `TypeError`, a wrong value `ValueError`.
 
 import math
 import operator
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,24 +29,36 @@ def check_integer(name: str, value: Any, minimum: int = 1) -> int:
     return number
 
 
+def check_sequence(name: str, value: Any, expected: str) -> Sequence[Any]:
+    """A non-empty list or tuple; `expected` says of what."""
+    message = f"{name}: expected a non-empty sequence of {expected}, got {reprlib.repr(value)}"
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise TypeError(f"{message} ({type(value).__name__}).")
+    if len(value) == 0:
+        raise ValueError(f"{message}.")
+    return value
+
+
 def check_shape(name: str, value: Any) -> tuple[int, ...]:
     """A shape: at least one mode, each a positive integer."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
-        raise TypeError(
-            f"{name}={value!r}: expected a sequence of positive integers such as (28, 28), "
-            f"got {type(value).__name__}."
-        )
-    if len(value) == 0:
-        raise ValueError(f"{name}={value!r}: expected at least one mode, such as (28, 28).")
-    return tuple(check_integer(f"{name}[{k}]", size) for k, size in enumerate(value))
+    sizes = value.tolist() if isinstance(value, np.ndarray) else value
+    sizes = check_sequence(name, sizes, "positive integers, such as (28, 28)")
+    return tuple(check_integer(f"{name}[{k}]", size) for k, size in enumerate(sizes))
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
-        expected = " or ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name}={value!r}: expected {expected}.")
+        *most, last = (repr(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r}: expected {', '.join(most)} or {last}.")
     return value
+
+
+def check_real(name: str, value: Any) -> float:
+    """A real number, given as one: booleans, strings and arrays with a shape are refused."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name}={value!r}: expected a real number, got {type(value).__name__}.")
+    return float(value)
 
 
 def check_tolerance(name: str, value: Any) -> float:
@@ -67,66 +80,100 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
-def check_real(name: str, value: Any) -> float:
-    """A real number, given as one: booleans, strings and arrays with a shape are refused."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name}={value!r}: expected a real number, got {type(value).__name__}.")
-    return float(value)
+def check_key(key: Any) -> Array:
+    """A random key of JAX."""
+    if not isinstance(key, Array):
+        raise TypeError(
+            f"key={key!r}: expected a random key of JAX, got {type(key).__name__}; "
+            f"make one with jax.random.key(0)."
+        )
+    return key
+
+
+def check_dtype(dtype: Any) -> Any:
+    """A floating-point type, JAX's default one if None."""
+    checked = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
+    if not jnp.issubdtype(checked, jnp.floating):
+        raise TypeError(f"dtype={dtype!r}: expected a floating-point type such as jnp.float32.")
+    return checked
 
 
 def check_array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:
-    """A real floating-point JAX array with finite entries, of the given shape if one is given.
+    """A floating-point JAX array with finite entries, of the given shape if one is given.
 
     Inside `jit` the entries are unknown and only type and shape are checked.
     """
-    given = value if isinstance(value, Array) else np.asarray(value)
-    _check_real_dtype(name, given)
-    if shape is not None and given.shape != shape:
-        raise ValueError(f"{name}: expected shape {shape}, got {given.shape}.")
-    if not isinstance(given, jax.core.Tracer):
-        _check_finite(name, np.asarray(given))
-    if jnp.issubdtype(given.dtype, jnp.floating):
-        return jnp.asarray(given)
-    return jnp.asarray(given, jnp.result_type(float))
+    array = _real_array(name, value)
+    _check_given_shape(name, array, shape)
+    if not isinstance(array, jax.core.Tracer):
+        _check_finite(name, array)
+    return jnp.asarray(array, _floating(array.dtype))
 
 
 def host_array(
     name: str, value: Any, shape: tuple[int, ...] | None = None
-) -> tuple[NDArray[np.float64], jnp.dtype[Any]]:
+) -> tuple[NDArray[np.float64], Any]:
     """Finite real data as a float64 NumPy array, and the JAX dtype a result should have."""
-    array = np.asarray(value)
-    _check_real_dtype(name, array)
-    if shape is not None and array.shape != shape:
-        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}.")
+    array = np.asarray(_real_array(name, value))
+    _check_given_shape(name, array, shape)
     _check_finite(name, array)
-    floating = jnp.issubdtype(array.dtype, jnp.floating)
-    return array.astype(np.float64), jnp.result_type(array.dtype if floating else float)
+    return array.astype(np.float64), _floating(array.dtype)
 
 
-def _check_real_dtype(name: str, array: Any) -> None:
+def check_batch(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """A batch of tensors: any leading axes, then exactly `shape`; in `dtype` or a wider one."""
+    array = _real_array(name, value)
+    if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
+        modes = ", ".join(map(str, shape))
+        raise ValueError(
+            f"{name}: expected shape (..., {modes}), got {array.shape}"
+            f"{_reshape_hint(name, array.shape, shape)}."
+        )
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        dtype = jnp.promote_types(dtype, _floating(array.dtype))
+    return jnp.asarray(array, dtype)
+
+
+def _real_array(name: str, value: Any) -> Any:
+    """A JAX or NumPy array of real numbers."""
+    try:
+        array = value if isinstance(value, Array) else np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: expected an array of real numbers; {error}") from error
     if not (array.dtype.kind in "biu" or jnp.issubdtype(array.dtype, jnp.floating)):
-        raise TypeError(f"{name}: expected an array of real numbers, got dtype {array.dtype}.")
+        raise TypeError(
+            f"{name}: expected an array of real numbers, got {type(value).__name__} of "
+            f"dtype {array.dtype}."
+        )
+    return array
 
 
-def _check_finite(name: str, array: NDArray[Any]) -> None:
-    n_bad = int(np.count_nonzero(~np.isfinite(array)))
+def _floating(dtype: Any) -> Any:
+    """The dtype itself if it is floating-point, else JAX's default, in the enabled precision."""
+    return jax.dtypes.canonicalize_dtype(dtype if jnp.issubdtype(dtype, jnp.floating) else float)
+
+
+def _check_given_shape(name: str, array: Any, shape: tuple[int, ...] | None) -> None:
+    if shape is not None and array.shape != shape:
+        hint = f"; transpose it with {name}.T" if array.shape == shape[::-1] else ""
+        hint = hint or _reshape_hint(name, array.shape, shape)
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}{hint}.")
+
+
+def _reshape_hint(name: str, given: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """How to reshape, where the number of entries fits one tensor or a batch of them."""
+    modes = ", ".join(map(str, shape))
+    if math.prod(given) == math.prod(shape):
+        return f"; reshape it with {name}.reshape({modes})"
+    if len(given) > 1 and math.prod(given[1:]) == math.prod(shape):
+        return f"; reshape it with {name}.reshape(-1, {modes})"
+    return ""
+
+
+def _check_finite(name: str, array: Any) -> None:
+    n_bad = int(np.count_nonzero(~np.isfinite(np.asarray(array))))
     if n_bad:
         raise ValueError(
             f"{name}: expected finite entries, got {n_bad} of {array.size} that are NaN or "
             f"infinite; replace or remove them first."
         )
-
-
-def check_batch(name: str, value: Any, shape: tuple[int, ...]) -> Array:
-    """A batch of tensors: any leading axes, then exactly `shape`."""
-    array = value if isinstance(value, Array) else np.asarray(value)
-    if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
-        flat = math.prod(shape)
-        hint = ""
-        if len(shape) > 1 and array.ndim and array.shape[-1] == flat:
-            hint = f"; unflatten it with {name}.reshape(-1, {', '.join(map(str, shape))})"
-        raise ValueError(
-            f"{name}: expected shape (..., {', '.join(map(str, shape))}), got {array.shape}{hint}."
-        )
-    _check_real_dtype(name, array)
-    return jnp.asarray(array)

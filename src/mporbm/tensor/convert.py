@@ -16,7 +16,8 @@ def to_quimb(train: MPS | MPO) -> Any:
     Row modes are quimb's upper indices ``k0, k1, ...``, column modes its lower ``b0, b1, ...``.
     """
     qtn = _import("quimb.tensor", "to_quimb")
-    if train.order == 2 and train.boundary == "periodic":
+    _check_train(train)
+    if train.n_cores == 2 and train.boundary == "periodic":
         raise ValueError(
             "train: expected an open train or at least 3 cores, got a periodic one with 2: quimb "
             "keeps no two bonds between the same cores; call .to_open() first."
@@ -24,7 +25,7 @@ def to_quimb(train: MPS | MPO) -> Any:
     arrays = [np.moveaxis(np.asarray(core), -1, 1) for core in train.cores]
     if train.boundary == "open":
         arrays[0] = arrays[0][0]
-        arrays[-1] = arrays[-1][(slice(None),) * (train.order > 1) + (0,)]
+        arrays[-1] = arrays[-1][(slice(None),) * (train.n_cores > 1) + (0,)]
     if isinstance(train, MPO):
         return qtn.MatrixProductOperator(arrays, shape="lrud")
     return qtn.MatrixProductState(arrays, shape="lrp")
@@ -55,6 +56,7 @@ def from_quimb(network: Any) -> MPS | MPO:
 def to_tensorly(train: MPS | MPO) -> Any:
     """A TensorLy ``TTTensor`` (MPS), ``TRTensor`` (periodic MPS) or ``TTMatrix`` (open MPO)."""
     _import("tensorly", "to_tensorly")
+    _check_train(train)
     cores = [np.asarray(core) for core in train.cores]
     if isinstance(train, MPO):
         if train.boundary == "periodic":
@@ -71,8 +73,21 @@ def to_tensorly(train: MPS | MPO) -> Any:
 def from_tensorly(factors: Any) -> MPS | MPO:
     """The MPS or MPO of a TensorLy ``TTTensor``, ``TRTensor`` or ``TTMatrix``."""
     tl = _import("tensorly", "from_tensorly")
+    if type(factors).__name__ not in ("TTTensor", "TRTensor", "TTMatrix"):
+        raise TypeError(
+            f"factors: expected TensorLy's TTTensor, TRTensor or TTMatrix, "
+            f"got {type(factors).__name__}."
+        )
     cores: list[NDArray[Any]] = [tl.to_numpy(core) for core in factors]
     return MPO(cores) if cores[0].ndim == 4 else MPS(cores)
+
+
+def _check_train(train: Any) -> None:
+    if not isinstance(train, (MPS, MPO)):
+        raise TypeError(
+            f"train: expected an MPS or MPO, got {type(train).__name__}; the MPO of an "
+            f"MPOCoupling is its .mpo."
+        )
 
 
 def _import(module: str, function: str) -> Any:

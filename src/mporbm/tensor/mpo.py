@@ -72,9 +72,17 @@ class MPO(TensorTrain):
 
         Parameters
         ----------
+        key
+            A random key of JAX, such as ``jax.random.key(0)``.
+        row_shape, column_shape
+            (I_1..I_d) and (J_1..J_d).
         rank
             One for all bonds, or one per bond: (R_2..R_d), or (R_1..R_d) if periodic. A rank above
             what the shapes can use (`max_ranks`) is an error that tells the largest useful ones.
+        boundary
+            ``"open"`` (R_1 = 1) or ``"periodic"`` (R_1 is the first of the ranks).
+        dtype
+            The floating-point type of the cores; JAX's default if None.
         """
         modes = _paired_modes(row_shape, column_shape)
         return cls._random(key, modes, rank, std, boundary, dtype)
@@ -126,22 +134,21 @@ class MPO(TensorTrain):
         return cls._decompose(merged, modes, max_rank, tolerance, boundary, dtype)
 
     def to_matrix(self, order: Order = "C") -> Array:
-        """The full matrix; `order` as in `from_matrix`."""
+        """The full matrix; ``order`` as in `from_matrix`."""
         return network_matrix(self.nodes(), self.row_shape, self.column_shape, order)
 
     def apply(self, columns: Any) -> Array:
         """``A x`` for each tensor of a batch: (..., J_1..J_d) -> (..., I_1..I_d)."""
-        batch = check_batch("columns", columns, self.column_shape)
-        source, target = (network.index_names(letter, self.order) for letter in "ji")
+        batch = check_batch("columns", columns, self.column_shape, self.dtype)
+        source, target = (network.index_names(letter, self.n_cores) for letter in "ji")
         return network.apply(self.nodes(), batch, source, target)
 
     def apply_transpose(self, rows: Any) -> Array:
         """``A^T y`` for each tensor of a batch: (..., I_1..I_d) -> (..., J_1..J_d)."""
-        batch = check_batch("rows", rows, self.row_shape)
-        source, target = (network.index_names(letter, self.order) for letter in "ij")
+        batch = check_batch("rows", rows, self.row_shape, self.dtype)
+        source, target = (network.index_names(letter, self.n_cores) for letter in "ij")
         return network.apply(self.nodes(), batch, source, target)
 
-    @eqx.filter_jit
     def __matmul__(self, state: MPS) -> MPS:
         """``A x`` for an MPS x with modes (J_1..J_d): an MPS whose ranks are the products."""
         if not isinstance(state, MPS):
@@ -150,6 +157,10 @@ class MPO(TensorTrain):
             )
         if state.shape != self.column_shape:
             raise ValueError(f"state: expected shape {self.column_shape}, got {state.shape}.")
+        return self._product(state)
+
+    @eqx.filter_jit
+    def _product(self, state: MPS) -> MPS:
         return MPS(
             [
                 jnp.einsum("rijs,qjt->rqist", a, x).reshape(

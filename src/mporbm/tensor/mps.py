@@ -66,4 +66,4 @@ class MPS(TensorTrain):
 
     def to_tensor(self) -> Array:
         """The full tensor of shape (I_1..I_d)."""
-        return contract(self.nodes(), index_names("i", self.order))
+        return contract(self.nodes(), index_names("i", self.n_cores))

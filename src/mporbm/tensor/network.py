@@ -21,9 +21,9 @@ class Node(eqx.Module):
     indices: tuple[str, ...] = eqx.field(static=True)
 
 
-def index_names(letter: str, order: int) -> tuple[str, ...]:
+def index_names(letter: str, n_modes: int) -> tuple[str, ...]:
     """The names of one layer's modes: ``("i1", "i2", ...)``."""
-    return tuple(f"{letter}{k}" for k in range(1, order + 1))
+    return tuple(f"{letter}{k}" for k in range(1, n_modes + 1))
 
 
 @eqx.filter_jit

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .check import check_positive
+from .check import check_dtype, check_key, check_positive
 
 
 def factor_std(std: float, n_factors: int, n_terms: int = 1) -> float:
@@ -25,8 +25,7 @@ def normal_arrays(
     key: Array, shapes: Sequence[tuple[int, ...]], std: float, dtype: Any = None
 ) -> list[Array]:
     """Independent normal arrays of the given shapes and standard deviation."""
-    dtype = jnp.result_type(dtype or float)
-    arrays: list[Array] = _normal_arrays(key, tuple(shapes), dtype, std)
+    arrays: list[Array] = _normal_arrays(check_key(key), tuple(shapes), check_dtype(dtype), std)
     return arrays
 
 

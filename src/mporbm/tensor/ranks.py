@@ -11,9 +11,9 @@ from .check import check_integer
 Boundary = Literal["open", "periodic"]
 
 
-def n_bonds(order: int, boundary: Boundary) -> int:
+def n_bonds(n_cores: int, boundary: Boundary) -> int:
     """The number of bonds that carry a rank: d - 1 if open, d if periodic."""
-    return order - 1 if boundary == "open" else order
+    return n_cores - 1 if boundary == "open" else n_cores
 
 
 def max_ranks(sizes: Sequence[int], boundary: Boundary = "open") -> tuple[int, ...]:
@@ -52,20 +52,20 @@ def check_ranks(rank: Any, sizes: Sequence[int], boundary: Boundary) -> tuple[in
     return ranks
 
 
-def rank_caps(max_rank: Any, order: int, boundary: Boundary) -> tuple[int, ...]:
+def rank_caps(max_rank: Any, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
     """`max_rank` as one cap per bond; None means no cap."""
     if max_rank is None:
-        return (np.iinfo(np.int32).max,) * n_bonds(order, boundary)
-    return _one_per_bond("max_rank", max_rank, order, boundary)
+        return (np.iinfo(np.int32).max,) * n_bonds(n_cores, boundary)
+    return _one_per_bond("max_rank", max_rank, n_cores, boundary)
 
 
-def _one_per_bond(name: str, rank: Any, order: int, boundary: Boundary) -> tuple[int, ...]:
-    bonds = n_bonds(order, boundary)
+def _one_per_bond(name: str, rank: Any, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
+    bonds = n_bonds(n_cores, boundary)
     if not isinstance(rank, (Sequence, np.ndarray)) or isinstance(rank, str):
         return (check_integer(name, rank),) * bonds
     if len(rank) != bonds:
         raise ValueError(
             f"{name}={rank!r}: expected one integer, or {bonds} of them, one per bond of "
-            f"{order} {boundary} cores; got {len(rank)}."
+            f"{n_cores} {boundary} cores; got {len(rank)}."
         )
     return tuple(check_integer(f"{name}[{k}]", r) for k, r in enumerate(rank))

@@ -12,7 +12,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from . import svd
-from .check import check_array, check_choice, check_integer, check_tolerance
+from .check import check_array, check_choice, check_integer, check_sequence, check_tolerance
 from .network import Node
 from .random import factor_std, normal_arrays
 from .ranks import Boundary, check_ranks, rank_caps
@@ -42,10 +42,7 @@ class TensorTrain(eqx.Module):
     cores: tuple[Array, ...]
 
     def __init__(self, cores: Sequence[Any]):
-        if isinstance(cores, (Array, np.ndarray)) or len(cores) == 0:
-            raise TypeError(
-                f"cores: expected a non-empty sequence of arrays, got {type(cores).__name__}."
-            )
+        check_sequence("cores", cores, "arrays (R_k, ..., R_{k+1})")
         ndim = len(self._layers()) + 2
         arrays = [check_array(f"cores[{k}]", core) for k, core in enumerate(cores)]
         for k, core in enumerate(arrays):
@@ -69,8 +66,8 @@ class TensorTrain(eqx.Module):
         """The index letter of each mode of a core: ``("i",)`` for MPS, ``("i", "j")`` for MPO."""
 
     @property
-    def order(self) -> int:
-        """The number of cores d."""
+    def n_cores(self) -> int:
+        """The number of cores, the order d of each layer."""
         return len(self.cores)
 
     @property
@@ -118,7 +115,7 @@ class TensorTrain(eqx.Module):
 
     def nodes(self, name: str = "A") -> list[Node]:
         """The cores as nodes of a tensor network with the paper's index names (Fig. 3)."""
-        d = self.order
+        d = self.n_cores
         nodes = []
         for k, core in enumerate(self.cores):
             modes = [f"{letter}{k + 1}" for letter in self._layers()]
@@ -167,7 +164,6 @@ class TensorTrain(eqx.Module):
         caps = rank_caps(max_rank, len(modes), boundary)
         tolerance = check_tolerance("tolerance", tolerance)
         sweep = svd.sweep(tensor, caps, tolerance, periodic=boundary == "periodic")
-        dtype = jnp.result_type(dtype)
         cores = [
             jnp.asarray(core.reshape(core.shape[0], *mode, core.shape[2]), dtype)
             for core, mode in zip(sweep.cores, modes, strict=True)
@@ -176,18 +172,24 @@ class TensorTrain(eqx.Module):
 
     # Algebra
 
-    @eqx.filter_jit
+    # NumPy would take a train apart: leave ``array * train`` to __rmul__.
+    __array_ufunc__ = None
+
     def __add__(self, other: Self) -> Self:
         """The sum, exactly: its ranks are the sums of the ranks."""
         self._check_like(other)
+        return self._add(other)
+
+    @eqx.filter_jit
+    def _add(self, other: Self) -> Self:
         both_open = self.boundary == other.boundary == "open"
-        if both_open and self.order == 1:
+        if both_open and self.n_cores == 1:
             return type(self)([self.cores[0] + other.cores[0]])
         cores = []
         for k, (a, b) in enumerate(zip(self._flat_cores(), other._flat_cores(), strict=True)):
             if both_open and k == 0:
                 core = jnp.concatenate([a, b], axis=2)
-            elif both_open and k == self.order - 1:
+            elif both_open and k == self.n_cores - 1:
                 core = jnp.concatenate([a, b], axis=0)
             else:
                 top = jnp.pad(a, ((0, 0), (0, 0), (0, b.shape[2])))
@@ -209,10 +211,13 @@ class TensorTrain(eqx.Module):
     def __sub__(self, other: Self) -> Self:
         return self + -other
 
-    @eqx.filter_jit
     def inner(self, other: Self) -> Array:
         """The inner product ``<A, B>``, the sum of the products of all entries."""
         self._check_like(other)
+        return self._inner(other)
+
+    @eqx.filter_jit
+    def _inner(self, other: Self) -> Array:
         a, b = self._flat_cores(), other._flat_cores()
         # One pair of indices at the open ends, one at the moving front.
         front = jnp.einsum("anr,bns->abrs", a[0], b[0])
@@ -230,7 +235,6 @@ class TensorTrain(eqx.Module):
 
     # Gauge
 
-    @eqx.filter_jit
     def canonical(self, center: int = -1) -> Self:
         """The same tensor in mixed-canonical form, centred on one core.
 
@@ -240,12 +244,15 @@ class TensorTrain(eqx.Module):
         fill shrinks to what they can fill: no orthonormal basis is larger.
         """
         self._check_open("canonical")
-        center = self._check_core("center", center)
+        return self._canonical(self._check_core("center", center))
+
+    @eqx.filter_jit
+    def _canonical(self, center: int) -> Self:
         cores = self._flat_cores()
         for k in range(center):
             cores[k], carry = _left_orthogonal(cores[k])
             cores[k + 1] = jnp.tensordot(carry, cores[k + 1], axes=1)
-        for k in range(self.order - 1, center, -1):
+        for k in range(self.n_cores - 1, center, -1):
             flipped, carry = _left_orthogonal(cores[k].transpose(2, 1, 0))
             cores[k] = flipped.transpose(2, 1, 0)
             cores[k - 1] = jnp.tensordot(cores[k - 1], carry.T, axes=1)
@@ -272,14 +279,16 @@ class TensorTrain(eqx.Module):
             grams.append(jnp.einsum("st,rns,qnt->rq", grams[-1], core, core))
         return tuple(reversed(grams))
 
-    @eqx.filter_jit
     def environment_gram(self, core: int) -> Array:
         """The Gram tensor (R_k, R_{k+1}, R_k, R_{k+1}) of everything but core k, any boundary.
 
         ``<A, A> = sum G(r, s, q, t) A^(k)(r, n, s) A^(k)(q, n, t)``. For an open train it is the
         product of the left and the right Gram matrix; a periodic one does not factor.
         """
-        k = self._check_core("core", core)
+        return self._environment_gram(self._check_core("core", core))
+
+    @eqx.filter_jit
+    def _environment_gram(self, k: int) -> Array:
         cores = self._flat_cores()
         around = [*cores[k + 1 :], *cores[:k]]
         start = jnp.eye(cores[k].shape[2], dtype=self.dtype)
@@ -319,7 +328,7 @@ class TensorTrain(eqx.Module):
             forces a larger error; the returned bound tells.
         """
         self._check_open("round")
-        caps = rank_caps(max_rank, self.order, "open")
+        caps = rank_caps(max_rank, self.n_cores, "open")
         tolerance = check_tolerance("tolerance", tolerance)
         cores = [
             np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])
@@ -339,13 +348,13 @@ class TensorTrain(eqx.Module):
             )
 
     def _check_core(self, name: str, core: int) -> int:
-        index = check_integer(name, core, minimum=-self.order)
-        if index >= self.order:
+        index = check_integer(name, core, minimum=-self.n_cores)
+        if index >= self.n_cores:
             raise ValueError(
-                f"{name}={index}: expected a core in 0..{self.order - 1} (or counted from the "
-                f"end, -1..-{self.order})."
+                f"{name}={index}: expected a core in 0..{self.n_cores - 1} (or counted from the "
+                f"end, -1..-{self.n_cores})."
             )
-        return index % self.order
+        return index % self.n_cores
 
     def _check_like(self, other: Any) -> None:
         if type(other) is not type(self):

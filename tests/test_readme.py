@@ -1,0 +1,14 @@
+"""The README as a user runs it: JAX's default precision, warnings as errors."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_examples_of_the_readme():
+    command = [sys.executable, "-W", "error", "-m", "doctest", str(README)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert README.read_text().count(">>>") > 10
