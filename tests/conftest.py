@@ -18,6 +18,7 @@ jax.config.update("jax_enable_x64", True)
 
 # Every new shape compiles, so a few examples a property; shapes repeat across properties.
 settings.register_profile("mporbm", max_examples=20, deadline=None, derandomize=True)
+settings.register_profile("thorough", max_examples=200, deadline=None)
 settings.load_profile("mporbm")
 
 

@@ -15,7 +15,7 @@ from mporbm.machine import (
     MPOCoupling,
     exact,
 )
-from mporbm.tensor import MPO, MPS, linear_index, multi_index
+from mporbm.tensor import MPO, MPS, linear_index, max_ranks, multi_index
 from mporbm.tensor.convert import from_quimb, from_tensorly, to_quimb, to_tensorly
 
 # What a user without the tests' type checker sees.
@@ -36,6 +36,10 @@ def machine():
 
 def from_matrix(**options):
     return MPO.from_matrix(MATRIX, (2, 2), (2, 2), **options)
+
+
+def from_traced(matrix):
+    return MPO.from_matrix(matrix, (2, 2), (2, 2)).train
 
 
 def ring():
@@ -111,8 +115,21 @@ CASES = [
         ValueError,
         "transpose it with matrix.T",
     ),
-    (lambda: MPO.random(0, (2, 2), (2, 2), rank=1), TypeError, r"key=0: .*jax.random.key\(0\)"),
+    (lambda: MPO.random(0, (2, 2), (2, 2), rank=1), TypeError, r"key: .*got 0; .*jax.random.key\("),
     (lambda: mpo(dtype=int), TypeError, "dtype=<class 'int'>: expected a floating-point type"),
+    (
+        lambda: MPO.random(jax.random.split(KEY), (2,), (2,), 1),
+        TypeError,
+        "key: expected one random",
+    ),
+    (lambda: MPO.random(jnp.ones(2), (2,), (2,), 1), TypeError, "key: expected one random key"),
+    (lambda: mpo(dtype="flot32"), TypeError, "dtype='flot32': expected a floating-point type"),
+    (lambda: MPO.random(KEY, (2, 2), (2, 2), jnp.ones(2)), TypeError, "rank=.*expected an integer"),
+    (lambda: max_ranks([2, 0]), ValueError, r"sizes\[1\]=0"),
+    (lambda: max_ranks([2, 2], "ring"), ValueError, "boundary='ring'"),
+    (lambda: DenseCoupling(KEY), TypeError, "weights: expected an array of real numbers.*key"),
+    (lambda: jax.jit(from_traced)(MATRIX), TypeError, "matrix: expected concrete numbers.*outside"),
+    (lambda: jax.jit(lambda m: m.round(1))(mpo()), TypeError, "round: expected concrete cores"),
     # cores
     (lambda: MPO([]), ValueError, r"cores: expected a non-empty sequence of arrays.*got \[\]"),
     (lambda: MPO(np.ones((2, 2, 2, 2))), TypeError, r"cores: expected a non-empty .*\(ndarray\)"),
@@ -132,7 +149,11 @@ CASES = [
     # entries
     (lambda: MPO([NAN[None, ..., None]]), ValueError, r"cores\[0\]: .*finite.*4 of 16"),
     (lambda: MPO.from_matrix(NAN, (2, 2), (2, 2)), ValueError, "matrix: .*finite.*4 of 16"),
-    (lambda: MPS.from_tensor(np.inf * MATRIX[:2, 2:]), ValueError, "tensor: expected finite"),
+    (
+        lambda: MPS.from_tensor(np.inf * MATRIX[:2, 2:]),
+        ValueError,
+        "tensor: expected entries that are finite",
+    ),
     (lambda: MPS.from_tensor(3.0), ValueError, r"tensor.shape: expected a non-empty .*got \(\)"),
     (lambda: MPO.from_matrix(MATRIX * 1j, (2, 2), (2, 2)), TypeError, "matrix: .*complex128"),
     # algebra
@@ -141,7 +162,7 @@ CASES = [
     (lambda: mpo().inner(MPS.random(KEY, (2, 2), 2)), TypeError, "other: expected an MPO, got MPS"),
     (lambda: mpo() * np.ones(3), ValueError, r"factor: expected shape \(\), got \(3,\)"),
     (lambda: mpo() @ MPS.random(KEY, (2, 3), 2), ValueError, r"state: .*\(2, 2\), got \(2, 3\)"),
-    (lambda: mpo() @ np.ones((2, 2)), TypeError, "state: expected an MPS.*use apply"),
+    (lambda: mpo() @ np.ones((2, 2)), TypeError, "state: expected an MPS, got ndarray; .*apply"),
     (lambda: np.ones(3) * mpo(), ValueError, r"factor: expected shape \(\), got \(3,\)"),
     (lambda: mpo() - np.ones((4, 4)), TypeError, "ndarray"),
     (lambda: mpo().inner(np.ones((4, 4))), TypeError, "other: expected an MPO, got ndarray"),
@@ -157,6 +178,16 @@ CASES = [
         r"multi_index\[0\]: expected integers.*flo",
     ),
     (lambda: linear_index((2, 1), (2, 2)), ValueError, r"multi_index\[0\]: .*0\.\.1, got"),
+    (
+        lambda: linear_index(3, (4,)),
+        TypeError,
+        "multi_index: expected a sequence of 1 indices, got 3",
+    ),
+    (
+        lambda: linear_index(([0, 1], [0, 1, 1]), (2, 2)),
+        ValueError,
+        r"multi_index: .*broadcast.*\[\(2,\), \(3,\)\]",
+    ),
     (lambda: linear_index((1,), (2, 2)), ValueError, "multi_index: expected 2 indices.*got 1"),
     (lambda: multi_index(4, (2, 2)), ValueError, r"linear_index: expected integers in 0\.\.3"),
     (lambda: multi_index(-1, (2, 2)), ValueError, "linear_index: expected"),
@@ -167,7 +198,7 @@ CASES = [
     (lambda: DenseCoupling(np.ones(4)), ValueError, r"weights: .*n_visible_modes=1 .*\(4,\)"),
     (lambda: DenseCoupling(np.ones((2, 2, 4))), ValueError, r"n_visible_modes=None: .* 1\.\.2"),
     (lambda: DenseCoupling(np.ones((4, 2)), 1.0), TypeError, "n_visible_modes=1.0"),
-    (lambda: DenseCoupling(NAN), ValueError, "weights: expected finite"),
+    (lambda: DenseCoupling(NAN), ValueError, "weights: .*finite in float64, got 4 of 16"),
     (
         lambda: KroneckerCoupling([]),
         ValueError,
@@ -214,6 +245,7 @@ CASES = [
         ValueError,
         r"visible_units: .*\(\) or \(2, 2\), got \(3,\)",
     ),
+    (lambda: Gaussian(1.0, learnable="no"), TypeError, "learnable='no': expected True or False"),
     (lambda: Gaussian(-1.0), ValueError, "variance: expected numbers above 0, got .*-1"),
     (lambda: machine().energy(np.ones((2, 2)), np.ones(4)), ValueError, r"hidden: .*got \(4,\)"),
     (lambda: machine().free_energy(np.ones((5, 4))), ValueError, r"visible: .*reshape\(-1, 2, 2\)"),
@@ -225,7 +257,7 @@ CASES = [
     (
         lambda: machine().sample_hidden(0, np.ones((2, 2))),
         TypeError,
-        "key=0: expected a random key",
+        "key: expected one random key",
     ),
     (lambda: machine().hidden_mean(np.ones(2)), ValueError, r"visible: .*got \(2,\)"),
     (lambda: machine().visible_mean(np.array("x")), TypeError, r"hidden: .*real numbers.*<U1"),
@@ -235,7 +267,7 @@ CASES = [
     (
         lambda: exact.states(30),
         ValueError,
-        "n_units: expected at most 24 units to enumerate, got 30",
+        "n_units: expected at most 20 units to enumerate, got 30",
     ),
     (lambda: exact.states(3.0), TypeError, "n_units=3.0: expected an integer"),
     # diagrams
@@ -272,3 +304,6 @@ def test_integers_and_booleans_are_welcome_where_reals_are():
     assert MPO([np.ones((1, 2, 2, 1), int)]).dtype == jnp.float64
     assert MPS.from_tensor(np.eye(2, dtype=bool)).train.dtype == jnp.float64
     assert MPO.random(KEY, np.array([2, 2]), [2, 2], rank=np.int64(2)).ranks == (2,)
+    assert mpo(std=jnp.float32(0.1)).ranks == (2,)
+    assert mpo().canonical(np.int64(1)).ranks == (2,)
+    assert linear_index(([], []), (2, 2)).size == 0

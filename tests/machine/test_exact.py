@@ -75,8 +75,9 @@ def test_gaussian_log_partition_by_integration(rng):
         exact.visible_distribution(machine)
 
 
-def test_many_chunks_equal_one(rng):
-    """14 units need four chunks; a machine without weights has a product for Z."""
+def test_many_chunks_equal_one(rng, monkeypatch):
+    """Several chunks; a machine without weights has a product for Z."""
+    monkeypatch.setattr(exact, "CHUNK_ENTRIES", 2**16)
     bias = rng.normal(size=14)
     machine = Machine(DenseCoupling(np.zeros((20, 14))), None, bias)
     expected = 20 * np.log(2.0) + np.sum(np.logaddexp(0.0, bias))
@@ -84,6 +85,19 @@ def test_many_chunks_equal_one(rng):
     means = exact.expectations(machine)
     assert_allclose(means.hidden, 1.0 / (1.0 + np.exp(-bias)), rtol=1e-10)
     assert_allclose(means.visible, 0.5, rtol=1e-10)
+    gradient = jax.grad(exact.log_partition)(machine)
+    assert_allclose(gradient.hidden_bias, means.hidden, rtol=1e-10)
+
+
+def test_memory_of_a_gradient_does_not_grow_with_the_number_of_states(rng):
+    """What XLA sets aside for 2^16 states is hardly more than for 2^13."""
+
+    def temporary_bytes(n_hidden):
+        machine = Machine(DenseCoupling(rng.normal(size=(784, n_hidden)).astype(np.float32)))
+        lowered = jax.jit(jax.grad(exact._log_partition.__wrapped__)).lower(machine)
+        return lowered.compile().memory_analysis().temp_size_in_bytes
+
+    assert temporary_bytes(16) < 1.5 * temporary_bytes(13)
 
 
 def test_a_large_other_layer_is_summed_out(rng):

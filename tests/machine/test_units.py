@@ -48,6 +48,18 @@ def test_samples_have_the_right_mean_and_variance(units, key):
     assert_allclose(samples.var(axis=0), variance, rtol=0.02)
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_improbable_states_stay_improbable(dtype, key):
+    """2^-23 steps of a uniform number would turn one unit in ten million on by mistake."""
+    n = 20_000_000
+    for field, state in [(-40.0, 0), (40.0, 1)]:
+        samples = Bernoulli().sample(key, jnp.full(n, field, dtype))
+        assert int((samples != state).sum()) == 0
+    # sigmoid(-14) = 8.3e-7
+    rare = int(Bernoulli().sample(key, jnp.full(n, -14.0, jnp.float32)).sum())
+    assert abs(rare - n * 8.315e-7) < 5 * np.sqrt(n * 8.315e-7)
+
+
 def test_only_a_learnable_variance_gets_gradients(rng):
     coupling = random_coupling("dense", (2,), (2,), 1, rng)
     visible = rng.normal(size=(2,))

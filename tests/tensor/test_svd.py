@@ -66,6 +66,17 @@ def test_rank_one_matrix_is_found(rng):
     assert mpo.ranks == (1, 1)
 
 
+@pytest.mark.parametrize("scale", [1e-170, 1e170])
+def test_entries_whose_squares_leave_the_range(scale, rng):
+    matrix = scale * rng.normal(size=(4, 4))
+    mpo, bound = MPO.from_matrix(matrix, (2, 2), (2, 2), tolerance=0.1)
+    once = MPO.from_matrix(matrix / scale, (2, 2), (2, 2), tolerance=0.1)
+    assert mpo.ranks == once.train.ranks
+    assert bound == pytest.approx(scale * once.error_bound)
+    _, bound = mpo.round(max_rank=1)
+    assert bound == pytest.approx(scale * once.train.round(max_rank=1).error_bound)
+
+
 def test_zero_matrix():
     mpo, bound = MPO.from_matrix(np.zeros((4, 4)), (2, 2), (2, 2), tolerance=0.1)
     assert (mpo.ranks, bound) == ((1,), 0.0)

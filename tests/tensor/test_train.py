@@ -95,6 +95,24 @@ def test_rounding_error_is_bounded(mpo, max_rank, tolerance):
     assert error <= bound <= error + 1e-7 * np.linalg.norm(mpo.to_matrix())
 
 
+@given(strategies.mpos(boundary="open"), strategies.seeds, st.integers(1, 3))
+def test_rounding_bound_holds_in_single_precision_and_a_bad_gauge(mpo, seed, max_rank):
+    """Insert G G^-1 with entries of very different size on every bond."""
+    rng = np.random.default_rng(seed)
+    cores = [np.asarray(core) for core in mpo.cores]
+    for k in range(1, mpo.n_cores):
+        rank = cores[k].shape[0]
+        gauge = rng.normal(size=(rank, rank)) * 10.0 ** rng.uniform(-2, 2, size=rank)
+        cores[k - 1] = np.einsum("rijs,st->rijt", cores[k - 1], gauge)
+        cores[k] = np.einsum("st,tijr->sijr", np.linalg.inv(gauge), cores[k])
+    single = MPO([core.astype(np.float32) for core in cores])
+    rounded, bound = single.round(max_rank=max_rank)
+    exactly = [MPO([np.asarray(c, np.float64) for c in m.cores]) for m in (single, rounded)]
+    error = np.linalg.norm(exactly[0].to_matrix() - exactly[1].to_matrix())
+    assert rounded.dtype == jnp.float32
+    assert error <= bound
+
+
 @given(strategies.mpos(boundary="open"))
 def test_rounding_a_sum_finds_the_ranks_of_its_terms(mpo):
     doubled, bound = (mpo + mpo).round(tolerance=1e-10)
@@ -103,6 +121,14 @@ def test_rounding_a_sum_finds_the_ranks_of_its_terms(mpo):
     assert doubled.ranks == once.ranks
     assert bound <= 1e-9 * norm
     assert_allclose(doubled.to_matrix(), 2.0 * mpo.to_matrix(), atol=1e-9 * norm)
+
+
+def test_norm_has_a_gradient_on_redundant_bonds(key):
+    mpo = MPO.random(key, (2, 2, 2), (2, 2, 2), rank=2, std=1.0)
+    gradient = jax.grad(lambda train: (train + train).norm())(mpo)
+    expected = jax.grad(lambda train: 2.0 * jnp.sqrt(train.inner(train)))(mpo)
+    for ours, theirs in zip(gradient.cores, expected.cores, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 def test_trains_are_pytrees_under_jit_grad_and_vmap(key):

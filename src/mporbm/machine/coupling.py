@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -56,12 +57,12 @@ class Coupling(eqx.Module):
     @property
     def n_parameters(self) -> int:
         """The number of weights, biases excluded, as the paper counts (Table 5)."""
-        return sum(node.array.size for node in self.nodes())
+        return sum(array.size for array in jax.tree.leaves(self))
 
     @property
     def dtype(self) -> Any:
         """The floating-point type of the weights."""
-        return jnp.result_type(*(node.array for node in self.nodes()))
+        return jax.tree.leaves(self)[0].dtype
 
     def apply(self, hidden: Any) -> Array:
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
@@ -163,7 +164,9 @@ class KroneckerCoupling(Coupling):
     factors: tuple[Array, ...]
 
     def __init__(self, factors: Sequence[Any]):
-        self.factors = _check_matrices("factors", factors)
+        check_sequence("factors", factors, "matrices")
+        named = {f"factors[{k}]": factor for k, factor in enumerate(factors)}
+        self.factors = _check_matrices(named)
 
     @classmethod
     def random(
@@ -213,9 +216,11 @@ class CPCoupling(Coupling):
     hidden_factor: Array
 
     def __init__(self, visible_factors: Sequence[Any], hidden_factor: Any):
-        self.visible_factors = _check_matrices("visible_factors", visible_factors)
-        (self.hidden_factor,) = _check_matrices("hidden_factor", [hidden_factor])
-        ranks = [factor.shape[1] for factor in (*self.visible_factors, self.hidden_factor)]
+        check_sequence("visible_factors", visible_factors, "matrices")
+        named = {f"visible_factors[{k}]": factor for k, factor in enumerate(visible_factors)}
+        *first, last = _check_matrices({**named, "hidden_factor": hidden_factor})
+        self.visible_factors, self.hidden_factor = tuple(first), last
+        ranks = [factor.shape[1] for factor in (*first, last)]
         if len(set(ranks)) > 1:
             raise ValueError(
                 f"visible_factors, hidden_factor: expected the same number of columns R in every "
@@ -351,11 +356,11 @@ def _check_mpo(mpo: Any) -> MPO:
     return mpo
 
 
-def _check_matrices(name: str, matrices: Sequence[Any]) -> tuple[Array, ...]:
-    """At least one matrix, each with at least one entry."""
-    check_sequence(name, matrices, "matrices")
-    arrays = tuple(check_array(f"{name}[{k}]", matrix) for k, matrix in enumerate(matrices))
-    for k, array in enumerate(arrays):
+def _check_matrices(named: dict[str, Any]) -> tuple[Array, ...]:
+    """Matrices with at least one entry each, all in one precision."""
+    arrays = [check_array(name, matrix) for name, matrix in named.items()]
+    for name, array in zip(named, arrays, strict=True):
         if array.ndim != 2 or 0 in array.shape:
-            raise ValueError(f"{name}[{k}]: expected a matrix, got shape {array.shape}.")
-    return arrays
+            raise ValueError(f"{name}: expected a matrix, got shape {array.shape}.")
+    dtype = jnp.result_type(*arrays)
+    return tuple(array.astype(dtype) for array in arrays)

@@ -6,7 +6,7 @@ whatever the size of the larger one.
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,8 +18,8 @@ from .machine import Machine
 from .units import Bernoulli
 
 MAX_UNITS = 24
-CHUNK_UNITS = 12
-T = TypeVar("T")
+MAX_LISTED_UNITS = 20
+CHUNK_ENTRIES = 2**22
 
 
 class Expectations(eqx.Module):
@@ -41,7 +41,7 @@ def states(n_units: int) -> Array:
     >>> states(2).tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
-    _check_feasible("n_units", check_integer("n_units", n_units))
+    _check_feasible("n_units", check_integer("n_units", n_units), MAX_LISTED_UNITS)
     return _digits(jnp.arange(2**n_units), n_units, jnp.result_type(float))
 
 
@@ -53,11 +53,14 @@ def log_partition(machine: Machine) -> Array:
 @eqx.filter_jit
 def _log_partition(machine: Machine) -> Array:
     shape, _, free_energy = _smaller_layer(machine)
+    starts, chunk = _chunks(machine, shape)
 
-    def chunk_value(chunk: Array) -> Array:
-        return jax.nn.logsumexp(-free_energy(chunk))
+    # Gradients compute each chunk again instead of keeping them all.
+    @jax.checkpoint
+    def chunk_value(start: Array) -> Array:
+        return jax.nn.logsumexp(-free_energy(chunk(start)))
 
-    return jax.nn.logsumexp(_map_chunks(chunk_value, shape, machine))
+    return jax.nn.logsumexp(jax.lax.map(chunk_value, starts))
 
 
 def log_probability(machine: Machine, visible: Any) -> Array:
@@ -78,33 +81,40 @@ def visible_distribution(machine: Machine) -> Array:
 
 @eqx.filter_jit
 def _visible_distribution(machine: Machine) -> Array:
-    def chunk_value(chunk: Array) -> Array:
-        return -machine.free_energy(chunk)
-
-    return jax.nn.softmax(_map_chunks(chunk_value, machine.visible_shape, machine).reshape(-1))
+    starts, chunk = _chunks(machine, machine.visible_shape)
+    minus_energies = jax.lax.map(lambda start: -machine.free_energy(chunk(start)), starts)
+    return jax.nn.softmax(minus_energies.reshape(-1))
 
 
 def expectations(machine: Machine) -> Expectations:
-    """``E[V]``, ``E[H]`` and ``E[V H]``, from which every exact gradient follows."""
+    """``E[V]``, ``E[H]`` and ``E[V H]``: the exact gradients of log Z for B, C and W."""
     return _expectations(_check_machine(machine))
 
 
 @eqx.filter_jit
 def _expectations(machine: Machine) -> Expectations:
     shape, visible_is_smaller, free_energy = _smaller_layer(machine)
-    log_z = log_partition(machine)
+    starts, chunk = _chunks(machine, shape)
+    log_z = _log_partition(machine)
 
-    def chunk_value(chunk: Array) -> Expectations:
-        weights = jnp.exp(-free_energy(chunk) - log_z)
-        v = chunk if visible_is_smaller else machine.visible_mean(chunk)
-        h = machine.hidden_mean(chunk) if visible_is_smaller else chunk
-        weighted = jnp.tensordot(weights, v, axes=1), jnp.tensordot(weights, h, axes=1)
+    def add(total: Expectations, start: Array) -> tuple[Expectations, None]:
+        states = chunk(start)
+        weights = jnp.exp(-free_energy(states) - log_z)
+        v = states if visible_is_smaller else machine.visible_mean(states)
+        h = machine.hidden_mean(states) if visible_is_smaller else states
         flat_v, flat_h = v.reshape(len(v), -1), h.reshape(len(h), -1)
         product = (weights[:, None] * flat_v).T @ flat_h
-        return Expectations(*weighted, product.reshape(v.shape[1:] + h.shape[1:]))
+        return Expectations(
+            total.visible + jnp.tensordot(weights, v, axes=1),
+            total.hidden + jnp.tensordot(weights, h, axes=1),
+            total.product + product.reshape(total.product.shape),
+        ), None
 
-    chunks = _map_chunks(chunk_value, shape, machine)
-    total: Expectations = jax.tree.map(lambda part: part.sum(axis=0), chunks)
+    b, c = machine.visible_bias, machine.hidden_bias
+    zero = Expectations(
+        jnp.zeros_like(b), jnp.zeros_like(c), jnp.zeros((*b.shape, *c.shape), b.dtype)
+    )
+    total, _ = jax.lax.scan(add, zero, starts)
     return total
 
 
@@ -119,17 +129,20 @@ def _smaller_layer(machine: Machine) -> tuple[tuple[int, ...], bool, Callable[[A
     return machine.hidden_shape, False, machine.hidden_free_energy
 
 
-def _map_chunks(function: Callable[[Array], T], shape: tuple[int, ...], machine: Machine) -> T:
-    """Apply a function to all states of a layer, a chunk at a time to bound the memory."""
+def _chunks(machine: Machine, shape: tuple[int, ...]) -> tuple[Array, Callable[[Array], Array]]:
+    """The first state of each chunk of a layer's states, and the chunk that starts there.
+
+    A chunk is small enough for both layers to have at most CHUNK_ENTRIES entries.
+    """
     n_units = math.prod(shape)
-    chunk = 2 ** min(n_units, CHUNK_UNITS)
-    dtype = machine.visible_bias.dtype
+    larger = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
+    size = 2 ** min(n_units, max(CHUNK_ENTRIES // larger, 1).bit_length() - 1)
 
-    def on_chunk(start: Array) -> T:
-        return function(_digits(start + jnp.arange(chunk), n_units, dtype).reshape(chunk, *shape))
+    def chunk(start: Array) -> Array:
+        digits = _digits(start + jnp.arange(size), n_units, machine.coupling.dtype)
+        return digits.reshape(size, *shape)
 
-    values: T = jax.lax.map(on_chunk, jnp.arange(0, 2**n_units, chunk))
-    return values
+    return jnp.arange(0, 2**n_units, size), chunk
 
 
 def _digits(numbers: Array, n_units: int, dtype: jnp.dtype) -> Array:
@@ -143,9 +156,9 @@ def _check_machine(machine: Any) -> Machine:
     return machine
 
 
-def _check_feasible(name: str, n_units: int) -> None:
-    if n_units > MAX_UNITS:
+def _check_feasible(name: str, n_units: int, limit: int = MAX_UNITS) -> None:
+    if n_units > limit:
         raise ValueError(
-            f"{name}: expected at most {MAX_UNITS} units to enumerate, got {n_units}: "
+            f"{name}: expected at most {limit} units to enumerate, got {n_units}: "
             f"2^{n_units} states are too many."
         )

@@ -3,6 +3,7 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -20,7 +21,7 @@ class Machine(eqx.Module):
     and ``v^2 / (2 variance)`` for Gaussian visible units. Hidden units are Bernoulli.
 
     Every method takes batches: arrays of shape ``(..., *visible_shape)`` or
-    ``(..., *hidden_shape)``.
+    ``(..., *hidden_shape)``, and computes in the precision of the coupling.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class Machine(eqx.Module):
         self.coupling = coupling
         self.visible_bias = _bias("visible_bias", visible_bias, coupling.visible_shape, coupling)
         self.hidden_bias = _bias("hidden_bias", hidden_bias, coupling.hidden_shape, coupling)
-        self.visible_units = visible_units
+        self.visible_units = jax.tree.map(lambda x: x.astype(coupling.dtype), visible_units)
         self.hidden_units = Bernoulli()
 
     @property
@@ -159,10 +160,10 @@ class Machine(eqx.Module):
         )
 
     def _check_visible(self, visible: Any) -> Array:
-        return check_batch("visible", visible, self.visible_shape, self.visible_bias.dtype)
+        return check_batch("visible", visible, self.visible_shape, self.coupling.dtype)
 
     def _check_hidden(self, hidden: Any) -> Array:
-        return check_batch("hidden", hidden, self.hidden_shape, self.hidden_bias.dtype)
+        return check_batch("hidden", hidden, self.hidden_shape, self.coupling.dtype)
 
     def _sum_visible(self, terms: Array) -> Array:
         return terms.sum(axis=tuple(range(-len(self.visible_shape), 0)))
@@ -179,4 +180,6 @@ def _check_coupling(coupling: Any) -> Coupling:
 
 
 def _bias(name: str, value: Any, shape: tuple[int, ...], coupling: Coupling) -> Array:
-    return jnp.zeros(shape, coupling.dtype) if value is None else check_array(name, value, shape)
+    if value is None:
+        return jnp.zeros(shape, coupling.dtype)
+    return check_array(name, value, shape).astype(coupling.dtype)

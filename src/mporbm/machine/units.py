@@ -55,9 +55,16 @@ class Bernoulli(Units):
         return jax.nn.sigmoid(field)
 
     def sample(self, key: Array, field: Array) -> Array:
-        """Zeros and ones, in the field's precision."""
-        uniform = jax.random.uniform(key, field.shape, field.dtype)
-        return (uniform < jax.nn.sigmoid(field)).astype(field.dtype)
+        """Zeros and ones, in the field's precision.
+
+        The likelier state, unless a uniform number of 32 bits falls below the probability of the
+        other: small probabilities keep their relative precision on both sides.
+        """
+        precise = field.astype(jnp.promote_types(field.dtype, jnp.float32))
+        bits = jax.random.bits(key, field.shape, jnp.uint32)
+        uniform = (bits.astype(precise.dtype) + 0.5) * 2.0**-32
+        unlikely = uniform < jax.nn.sigmoid(-jnp.abs(precise))
+        return ((field > 0) ^ unlikely).astype(field.dtype)
 
 
 class Gaussian(Units):
@@ -80,6 +87,8 @@ class Gaussian(Units):
             raise ValueError(
                 f"variance: expected numbers above 0, got a smallest one of {value.min()}."
             )
+        if not isinstance(learnable, bool):
+            raise TypeError(f"learnable={learnable!r}: expected True or False.")
         self.log_variance = jnp.log(value)
         self.learnable = learnable
 
@@ -91,7 +100,7 @@ class Gaussian(Units):
 
     def potential(self, state: Array) -> Array:
         """``x^2 / (2 variance)``."""
-        return state**2 / (2.0 * self.variance)
+        return state * (state / (2.0 * self.variance))
 
     def log_partition(self, field: Array) -> Array:
         """``variance f^2 / 2 + log(2 pi variance) / 2``."""

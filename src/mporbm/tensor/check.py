@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 def check_integer(name: str, value: Any, minimum: int = 1) -> int:
     """An integer of at least `minimum`; floats and booleans are refused, never rounded."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
         raise TypeError(
             f"{name}={value!r}: expected an integer, got {type(value).__name__}; "
             f"convert it yourself, for instance with int(...)."
-        )
-    number = operator.index(value)
+        ) from None
     if number < minimum:
         raise ValueError(f"{name}={number}: expected an integer of at least {minimum}.")
     return number
@@ -56,7 +59,8 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 def check_real(name: str, value: Any) -> float:
     """A real number, given as one: booleans, strings and arrays with a shape are refused."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    scalar = np.ndim(value) == 0 and not isinstance(value, (str, bytes))
+    if not scalar or np.asarray(value).dtype.kind not in "iuf":
         raise TypeError(f"{name}={value!r}: expected a real number, got {type(value).__name__}.")
     return float(value)
 
@@ -81,10 +85,13 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_key(key: Any) -> Array:
-    """A random key of JAX."""
-    if not isinstance(key, Array):
+    """A single random key of JAX, of the new or the old (uint32) kind."""
+    if not isinstance(key, Array) or not (
+        (jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ())
+        or (key.dtype == np.uint32 and key.ndim == 1)
+    ):
         raise TypeError(
-            f"key={key!r}: expected a random key of JAX, got {type(key).__name__}; "
+            f"key: expected one random key of JAX, got {reprlib.repr(key)}; "
             f"make one with jax.random.key(0)."
         )
     return key
@@ -92,36 +99,51 @@ def check_key(key: Any) -> Array:
 
 def check_dtype(dtype: Any) -> Any:
     """A floating-point type, JAX's default one if None."""
-    checked = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
-    if not jnp.issubdtype(checked, jnp.floating):
-        raise TypeError(f"dtype={dtype!r}: expected a floating-point type such as jnp.float32.")
-    return checked
+    try:
+        checked = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
+        if jnp.issubdtype(checked, jnp.floating):
+            return checked
+    except TypeError:
+        pass
+    raise TypeError(f"dtype={dtype!r}: expected a floating-point type such as jnp.float32.")
 
 
 def check_array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:
     """A floating-point JAX array with finite entries, of the given shape if one is given.
 
-    Inside `jit` the entries are unknown and only type and shape are checked.
+    NumPy arrays are copied: JAX would share their memory, and change with them. Inside `jit` the
+    entries are unknown and only type and shape are checked.
     """
     array = _real_array(name, value)
     _check_given_shape(name, array, shape)
-    if not isinstance(array, jax.core.Tracer):
+    dtype = _floating(array.dtype)
+    if not isinstance(array, Array):
+        with np.errstate(over="ignore"):
+            array = np.array(array, dtype)
+    if not isinstance(array, jax.core.Tracer) and getattr(array, "is_fully_addressable", True):
         _check_finite(name, array)
-    return jnp.asarray(array, _floating(array.dtype))
+    return jnp.asarray(array, dtype)
 
 
 def host_array(
     name: str, value: Any, shape: tuple[int, ...] | None = None
 ) -> tuple[NDArray[np.float64], Any]:
     """Finite real data as a float64 NumPy array, and the JAX dtype a result should have."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{name}: expected concrete numbers, got a traced array; ranks depend on the numbers, "
+            f"so decompose outside of jit, grad and vmap."
+        )
     array = np.asarray(_real_array(name, value))
     _check_given_shape(name, array, shape)
-    _check_finite(name, array)
-    return array.astype(np.float64), _floating(array.dtype)
+    dtype = _floating(array.dtype)
+    with np.errstate(over="ignore"):
+        _check_finite(name, array.astype(dtype, copy=False))
+    return array.astype(np.float64, copy=False), dtype
 
 
 def check_batch(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    """A batch of tensors: any leading axes, then exactly `shape`; in `dtype` or a wider one."""
+    """A batch of tensors in `dtype`: any leading axes, then exactly `shape`."""
     array = _real_array(name, value)
     if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
         modes = ", ".join(map(str, shape))
@@ -129,8 +151,6 @@ def check_batch(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Ar
             f"{name}: expected shape (..., {modes}), got {array.shape}"
             f"{_reshape_hint(name, array.shape, shape)}."
         )
-    if jnp.issubdtype(array.dtype, jnp.floating):
-        dtype = jnp.promote_types(dtype, _floating(array.dtype))
     return jnp.asarray(array, dtype)
 
 
@@ -140,7 +160,8 @@ def _real_array(name: str, value: Any) -> Any:
         array = value if isinstance(value, Array) else np.asarray(value)
     except ValueError as error:
         raise ValueError(f"{name}: expected an array of real numbers; {error}") from error
-    if not (array.dtype.kind in "biu" or jnp.issubdtype(array.dtype, jnp.floating)):
+    kinds = (jnp.bool_, jnp.integer, jnp.floating)
+    if not any(jnp.issubdtype(array.dtype, kind) for kind in kinds):
         raise TypeError(
             f"{name}: expected an array of real numbers, got {type(value).__name__} of "
             f"dtype {array.dtype}."
@@ -171,9 +192,10 @@ def _reshape_hint(name: str, given: tuple[int, ...], shape: tuple[int, ...]) -> 
 
 
 def _check_finite(name: str, array: Any) -> None:
-    n_bad = int(np.count_nonzero(~np.isfinite(np.asarray(array))))
-    if n_bad:
+    finite = jnp.isfinite(array) if isinstance(array, Array) else np.isfinite(array)
+    if not finite.all():
         raise ValueError(
-            f"{name}: expected finite entries, got {n_bad} of {array.size} that are NaN or "
-            f"infinite; replace or remove them first."
+            f"{name}: expected entries that are finite in {array.dtype}, got "
+            f"{array.size - int(finite.sum())} of {array.size} that are NaN or infinite; replace "
+            f"or remove them first."
         )

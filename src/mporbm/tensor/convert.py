@@ -17,11 +17,7 @@ def to_quimb(train: MPS | MPO) -> Any:
     """
     qtn = _import("quimb.tensor", "to_quimb")
     _check_train(train)
-    if train.n_cores == 2 and train.boundary == "periodic":
-        raise ValueError(
-            "train: expected an open train or at least 3 cores, got a periodic one with 2: quimb "
-            "keeps no two bonds between the same cores; call .to_open() first."
-        )
+    _check_ring("train", train.boundary == "periodic", train.n_cores)
     arrays = [np.moveaxis(np.asarray(core), -1, 1) for core in train.cores]
     if train.boundary == "open":
         arrays[0] = arrays[0][0]
@@ -44,6 +40,7 @@ def from_quimb(network: Any) -> MPS | MPO:
             f"network: expected quimb's MatrixProductState or MatrixProductOperator, "
             f"got {type(network).__name__}."
         )
+    _check_ring("network", network.cyclic, network.L)
     ordered = network.copy()
     ordered.permute_arrays(shape)
     arrays = [np.asarray(array) for array in ordered.arrays]
@@ -65,8 +62,9 @@ def to_tensorly(train: MPS | MPO) -> Any:
                 "for; call .to_open() first."
             )
         return _import("tensorly.tt_matrix", "to_tensorly").TTMatrix(cores)
-    if train.boundary == "periodic":
+    if train.boundary == "periodic" and train.n_cores > 1:
         return _import("tensorly.tr_tensor", "to_tensorly").TRTensor(cores)
+    cores = [np.asarray(core) for core in train.to_open().cores]  # a ring of one core has no bond
     return _import("tensorly.tt_tensor", "to_tensorly").TTTensor(cores)
 
 
@@ -80,6 +78,14 @@ def from_tensorly(factors: Any) -> MPS | MPO:
         )
     cores: list[NDArray[Any]] = [tl.to_numpy(core) for core in factors]
     return MPO(cores) if cores[0].ndim == 4 else MPS(cores)
+
+
+def _check_ring(name: str, is_ring: bool, n_cores: int) -> None:
+    if is_ring and n_cores < 3:
+        raise ValueError(
+            f"{name}: expected an open train or at least 3 cores, got a ring of {n_cores}: quimb "
+            f"keeps one bond between the same cores; open it first (.to_open())."
+        )
 
 
 def _check_train(train: Any) -> None:

@@ -29,6 +29,10 @@ def linear_index(multi_index: Any, shape: Sequence[int], order: Order = "C") -> 
     (6, 7)
     """
     sizes = _check_indexed(shape, order)
+    if not isinstance(multi_index, (Sequence, np.ndarray)):
+        raise TypeError(
+            f"multi_index: expected a sequence of {len(sizes)} indices, got {multi_index!r}."
+        )
     if len(multi_index) != len(sizes):
         raise ValueError(
             f"multi_index: expected {len(sizes)} indices, one per mode of shape {sizes}, "
@@ -38,9 +42,14 @@ def linear_index(multi_index: Any, shape: Sequence[int], order: Order = "C") -> 
         _check_indices(f"multi_index[{k}]", index, size)
         for k, (index, size) in enumerate(zip(multi_index, sizes, strict=True))
     ]
-    return np.asarray(
-        np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), sizes, order=order)
-    )
+    try:
+        together = tuple(np.broadcast_arrays(*indices))
+    except ValueError:
+        raise ValueError(
+            f"multi_index: expected arrays that broadcast against each other, got shapes "
+            f"{[index.shape for index in indices]}."
+        ) from None
+    return np.asarray(np.ravel_multi_index(together, sizes, order=order))
 
 
 def multi_index(
@@ -71,7 +80,7 @@ def _check_indexed(shape: Any, order: Any) -> tuple[int, ...]:
 
 def _check_indices(name: str, value: Any, size: int) -> NDArray[np.intp]:
     array = np.asarray(value)
-    if array.dtype.kind not in "iu":
+    if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers, got dtype {array.dtype} (value {value!r}).")
     if array.size and not (array.min() >= 0 and array.max() < size):
         raise ValueError(

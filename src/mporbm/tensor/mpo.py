@@ -109,7 +109,8 @@ class MPO(TensorTrain):
             Ranks fall as long as ``norm(matrix - mpo) <= tolerance * norm(matrix)`` (Frobenius),
             unless `max_rank` forces a larger error.
         boundary
-            ``"periodic"`` factors the first split into R_1 R_2 (tensor ring).
+            ``"periodic"`` factors the first split into R_1 R_2 (tensor ring); its last bonds may
+            come out larger than `max_ranks`.
         order
             How rows and columns were flattened: ``"C"`` as NumPy does, ``"F"`` as the paper's
             Eq. (1) does.
@@ -153,7 +154,7 @@ class MPO(TensorTrain):
         """``A x`` for an MPS x with modes (J_1..J_d): an MPS whose ranks are the products."""
         if not isinstance(state, MPS):
             raise TypeError(
-                f"state: expected an MPS, got {type(state).__name__}; use apply for full tensors."
+                f"state: expected an MPS, got {type(state).__name__}; full tensors go to apply."
             )
         if state.shape != self.column_shape:
             raise ValueError(f"state: expected shape {self.column_shape}, got {state.shape}.")

@@ -7,8 +7,10 @@ bonds. An index that stands on several nodes is summed over unless it is kept in
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -26,15 +28,24 @@ def index_names(letter: str, n_modes: int) -> tuple[str, ...]:
     return tuple(f"{letter}{k}" for k in range(1, n_modes + 1))
 
 
-@eqx.filter_jit
 def contract(nodes: Sequence[Node], output: Sequence[str]) -> Array:
     """Sum the product of all nodes over every index that is not in `output`."""
     number = {name: k for k, name in enumerate({i: None for node in nodes for i in node.indices})}
-    operands = [part for node in nodes for part in (node.array, [number[i] for i in node.indices])]
-    return jnp.einsum(*operands, [number[i] for i in output])
+    numbered = tuple(tuple(number[i] for i in node.indices) for node in nodes)
+    arrays = [node.array for node in nodes]
+    result: Array = _einsum(arrays, numbered, tuple(number[i] for i in output))
+    return result
 
 
-@eqx.filter_jit
+@partial(jax.jit, static_argnums=(1, 2))
+def _einsum(
+    arrays: list[Array], indices: tuple[tuple[int, ...], ...], output: tuple[int, ...]
+) -> Array:
+    # Compiled once for each structure, whatever the names of nodes and indices.
+    operands = [part for pair in zip(arrays, indices, strict=True) for part in pair]
+    return jnp.einsum(*operands, output)
+
+
 def apply(
     nodes: Sequence[Node], batch: Array, source: Sequence[str], target: Sequence[str]
 ) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .check import check_integer
+from .check import check_choice, check_integer, check_shape
 
 Boundary = Literal["open", "periodic"]
 
@@ -23,6 +23,8 @@ def max_ranks(sizes: Sequence[int], boundary: Boundary = "open") -> tuple[int, .
     these over all places where the ring could be cut open instead, so no larger bond is ever
     needed.
     """
+    sizes = check_shape("sizes", sizes)
+    check_choice("boundary", boundary, ("open", "periodic"))
     d = len(sizes)
     total = math.prod(sizes)
 
@@ -46,7 +48,7 @@ def check_ranks(rank: Any, sizes: Sequence[int], boundary: Boundary) -> tuple[in
         fix = tuple(min(r, m) for r, m in zip(ranks, largest, strict=True))
         raise ValueError(
             f"rank={rank!r}: expected ranks of at most {largest}, one per bond: with them every "
-            f"weight tensor of this shape is reached, and larger ones only repeat it. "
+            f"tensor of this shape is reached, and larger ones only repeat it. "
             f"Pass rank={fix}."
         )
     return ranks
@@ -61,7 +63,8 @@ def rank_caps(max_rank: Any, n_cores: int, boundary: Boundary) -> tuple[int, ...
 
 def _one_per_bond(name: str, rank: Any, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
     bonds = n_bonds(n_cores, boundary)
-    if not isinstance(rank, (Sequence, np.ndarray)) or isinstance(rank, str):
+    rank = rank.tolist() if isinstance(rank, np.ndarray) else rank
+    if not isinstance(rank, Sequence) or isinstance(rank, str):
         return (check_integer(name, rank),) * bonds
     if len(rank) != bonds:
         raise ValueError(

@@ -54,9 +54,10 @@ def sweep(tensor: Matrix, caps: Sequence[int], tolerance: float, periodic: bool 
     on to the last core.
     """
     modes = tensor.shape
-    budget = _budget(tolerance, tensor, len(modes))
     if len(modes) == 1:
         return Sweep([tensor.reshape(1, -1, 1)], 0.0)
+    tensor, scale = _normalize(tensor)
+    budget = _budget(tolerance, tensor, len(modes))
 
     if not periodic:
         caps = (1, *caps)
@@ -75,15 +76,16 @@ def sweep(tensor: Matrix, caps: Sequence[int], tolerance: float, periodic: bool 
         left, rest, error = split(rest.reshape(rank * mode, -1), cap, budget)
         cores.append(left.reshape(rank, mode, -1))
         squares += error**2
-    cores.append(rest.reshape(cores[-1].shape[2], modes[-1], first))
+    cores.append(scale * rest.reshape(cores[-1].shape[2], modes[-1], first))
     rounding = EPS * sum(map(_size, cores)) * float(np.linalg.norm(tensor))
-    return Sweep(cores, math.sqrt(squares) + rounding)
+    return Sweep(cores, scale * (math.sqrt(squares) + rounding))
 
 
 def round_sweep(cores: Sequence[Matrix], caps: Sequence[int], tolerance: float) -> Sweep:
     """Lower the ranks of an open train: orthogonalise from the right, truncate from the left."""
+    cores, scales = map(list, zip(*map(_normalize, cores), strict=True))
+    scale = math.prod(scales)
     rounding = EPS * _reach(cores)
-    cores = list(cores)
     for k in range(len(cores) - 1, 0, -1):
         rank, mode, following_rank = cores[k].shape
         q, carry = np.linalg.qr(cores[k].reshape(rank, -1).T)
@@ -99,7 +101,13 @@ def round_sweep(cores: Sequence[Matrix], caps: Sequence[int], tolerance: float) 
         rounded.append(left.reshape(rank, mode, -1))
         rest = np.tensordot(right, following, axes=1)
         squares += error**2
-    return Sweep([*rounded, rest], math.sqrt(squares) + rounding)
+    return Sweep([*rounded, scale * rest], scale * (math.sqrt(squares) + rounding))
+
+
+def _normalize(array: Matrix) -> tuple[Matrix, float]:
+    """The array with a largest entry of 1, so that no square over- or underflows, and its scale."""
+    scale = float(np.abs(array).max()) or 1.0
+    return array / scale, scale
 
 
 def _size(core: Matrix) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -23,8 +24,8 @@ T = TypeVar("T")
 class Truncation(NamedTuple, Generic[T]):
     """A train of lower rank and what it costs: ``norm(original - train) <= error_bound``.
 
-    The norm is Frobenius'. The bound covers the discarded singular values and the rounding of
-    floating-point arithmetic.
+    The norm is Frobenius'. The bound covers the discarded singular values and the rounding errors
+    of the decomposition; computing the norm in single precision has rounding errors of its own.
     """
 
     train: T
@@ -121,9 +122,9 @@ class TensorTrain(eqx.Module):
             modes = [f"{letter}{k + 1}" for letter in self._layers()]
             indices = [f"r{k + 1}", *modes, f"r{(k + 1) % d + 1}"]
             if self.boundary == "open" and k == 0:
-                core, indices = core[0], indices[1:]
+                core, indices = core.reshape(core.shape[1:]), indices[1:]
             if self.boundary == "open" and k == d - 1:
-                core, indices = core[..., 0], indices[:-1]
+                core, indices = core.reshape(core.shape[:-1]), indices[:-1]
             nodes.append(Node(f"{name}^{{({k + 1})}}", core, tuple(indices)))
         return nodes
 
@@ -228,10 +229,15 @@ class TensorTrain(eqx.Module):
     @eqx.filter_jit
     def norm(self) -> Array:
         """The Frobenius norm ``sqrt(<A, A>)``."""
-        if self.boundary == "open":
-            # Orthogonal factors keep full precision where sqrt(inner) would lose half the digits.
-            return jnp.asarray(jnp.linalg.norm(self.canonical(0).cores[0]))
-        return jnp.sqrt(jnp.maximum(self.inner(self), 0.0))
+        square = self.inner(self)
+        if self.boundary == "periodic":
+            return jnp.sqrt(jnp.maximum(square, 0.0))
+        # Orthogonal factors keep full precision where sqrt(<A, A>) would lose half the digits, but
+        # have no derivative on redundant bonds: the value comes from them, the slope from <A, A>.
+        fixed = jax.lax.stop_gradient(self)
+        norm = jax.lax.stop_gradient(jnp.linalg.norm(fixed.canonical(0).cores[0]))
+        slope = (square - jax.lax.stop_gradient(square)) / jnp.where(norm > 0.0, 2.0 * norm, 1.0)
+        return jnp.asarray(norm + slope)
 
     # Gauge
 
@@ -241,7 +247,8 @@ class TensorTrain(eqx.Module):
         Cores before `center` become left-orthogonal, ``sum A(r,n,s) A(r,n,t) = [s = t]`` over
         r, n; cores after it right-orthogonal. ``center=-1`` (the last core) is the left-canonical,
         ``center=0`` the right-canonical form. A bond larger than the cores on one side of it can
-        fill shrinks to what they can fill: no orthonormal basis is larger.
+        fill shrinks to what they can fill: no orthonormal basis is larger. Gradients pass through
+        where the cores have full rank.
         """
         self._check_open("canonical")
         return self._canonical(self._check_core("center", center))
@@ -328,6 +335,11 @@ class TensorTrain(eqx.Module):
             forces a larger error; the returned bound tells.
         """
         self._check_open("round")
+        if isinstance(self.cores[0], jax.core.Tracer):
+            raise TypeError(
+                "round: expected concrete cores, got traced ones; ranks depend on the numbers, so "
+                "round outside of jit, grad and vmap."
+            )
         caps = rank_caps(max_rank, self.n_cores, "open")
         tolerance = check_tolerance("tolerance", tolerance)
         cores = [
