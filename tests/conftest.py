@@ -17,8 +17,8 @@ beartype_package("mporbm", conf=BeartypeConf(is_pep484_tower=True, violation_typ
 jax.config.update("jax_enable_x64", True)
 
 # Every new shape compiles, so a few examples a property; shapes repeat across properties.
-settings.register_profile("mporbm", max_examples=20, deadline=None, derandomize=True)
-settings.register_profile("thorough", max_examples=200, deadline=None)
+settings.register_profile("mporbm", max_examples=15, deadline=None, derandomize=True)
+settings.register_profile("thorough", max_examples=150, deadline=None)
 settings.load_profile("mporbm")
 
 

@@ -24,10 +24,11 @@ def couplings(draw):
 @given(couplings(), strategies.seeds)
 def test_apply_and_its_transpose_match_the_matrix(coupling, seed):
     rng = np.random.default_rng(seed)
-    matrix = coupling.to_matrix()
+    matrix = np.asarray(coupling.to_matrix())
     hidden = rng.normal(size=(3, *coupling.hidden_shape))
     visible = rng.normal(size=(3, *coupling.visible_shape))
-    there, back = coupling.apply(hidden), coupling.apply_transpose(visible)
+    there = np.asarray(coupling.apply(hidden))
+    back = np.asarray(coupling.apply_transpose(visible))
     assert there.shape == visible.shape
     assert back.shape == hidden.shape
     assert_allclose(there.reshape(3, -1), hidden.reshape(3, -1) @ matrix.T, atol=1e-10)

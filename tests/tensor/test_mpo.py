@@ -19,10 +19,10 @@ from mporbm.tensor import MPO, MPS
 @given(strategies.mpos(), st.sampled_from([(), (3,), (2, 2)]), strategies.seeds)
 def test_products_with_batches_match_the_matrix(mpo, leading, seed):
     rng = np.random.default_rng(seed)
-    matrix = mpo.to_matrix()
+    matrix = np.asarray(mpo.to_matrix())
     columns = rng.normal(size=(*leading, *mpo.column_shape))
     rows = rng.normal(size=(*leading, *mpo.row_shape))
-    forward, backward = mpo.apply(columns), mpo.apply_transpose(rows)
+    forward, backward = np.asarray(mpo.apply(columns)), np.asarray(mpo.apply_transpose(rows))
     assert forward.shape == rows.shape
     assert backward.shape == columns.shape
     flat = (*leading, -1)
@@ -70,10 +70,9 @@ def test_product_with_a_state(mpo, data):
     state = data.draw(strategies.mps(mpo.column_shape))
     product = mpo @ state
     assert isinstance(product, MPS)
-    expected = mpo.to_matrix() @ state.to_tensor().reshape(-1)
-    assert_allclose(product.to_tensor().reshape(-1), expected, rtol=1e-9, atol=1e-10)
-    transposed = mpo.T
-    assert_allclose(transposed.to_matrix(), mpo.to_matrix().T)
+    expected = np.asarray(mpo.to_matrix()) @ np.asarray(state.to_tensor()).reshape(-1)
+    assert_allclose(np.asarray(product.to_tensor()).reshape(-1), expected, rtol=1e-9, atol=1e-10)
+    assert_allclose(mpo.T.to_matrix(), np.asarray(mpo.to_matrix()).T)
 
 
 @pytest.mark.parametrize(
