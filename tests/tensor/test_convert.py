@@ -102,8 +102,11 @@ def test_tensorly_decomposes_alike(case, rank):
 def test_rings_too_small_for_the_others(rng):
     one = MPS([rng.normal(size=(2, 3, 2))])
     assert_allclose(to_tensorly(one).to_tensor(), one.to_tensor())
-    two = qtn.MPS_rand_state(3, bond_dim=2, cyclic=True)
-    assert from_quimb(two).boundary == "periodic"
+    assert from_quimb(qtn.MPS_rand_state(3, bond_dim=2, cyclic=True)).boundary == "periodic"
+    with pytest.raises(ValueError, match=r"network: .*at least 3 cores, got a ring of 2"):
+        from_quimb(qtn.MPS_rand_state(2, bond_dim=2, cyclic=True))
+    with pytest.raises(ValueError, match=r"train: .*at least 3 cores, got a ring of 1"):
+        to_quimb(one)
 
 
 def test_a_missing_library_is_named(monkeypatch, rng):

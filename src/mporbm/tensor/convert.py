@@ -52,7 +52,6 @@ def from_quimb(network: Any) -> MPS | MPO:
 
 def to_tensorly(train: MPS | MPO) -> Any:
     """A TensorLy ``TTTensor`` (MPS), ``TRTensor`` (periodic MPS) or ``TTMatrix`` (open MPO)."""
-    _import("tensorly", "to_tensorly")
     _check_train(train)
     cores = [np.asarray(core) for core in train.cores]
     if isinstance(train, MPO):
