@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import strategies
 from mporbm.machine import CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from mporbm.tensor import max_ranks
 
 
 @st.composite
@@ -40,6 +41,21 @@ def test_embedding_into_an_mpo_is_exact(coupling):
     embedded = coupling.to_mpo()
     assert isinstance(embedded, MPOCoupling)
     assert_allclose(embedded.to_matrix(), coupling.to_matrix(), rtol=1e-11, atol=1e-11)
+
+
+@given(st.integers(1, 4), st.integers(1, 4), strategies.seeds, st.data())
+def test_dense_embedding_has_the_largest_useful_ranks_and_compiles(n_visible, n_hidden, seed, data):
+    visible, hidden = (
+        data.draw(strategies.shapes(n_visible)),
+        data.draw(strategies.shapes(n_hidden)),
+    )
+    weights = np.random.default_rng(seed).normal(size=(*visible, *hidden))
+    coupling = DenseCoupling(weights, n_visible)
+    embedded = jax.jit(lambda c: c.to_mpo())(coupling)
+    sizes = [i * j for i, j in zip(embedded.visible_shape, embedded.hidden_shape, strict=True)]
+    assert embedded.mpo.ranks == max_ranks(sizes)
+    # Identities only pass numbers on: not even a rounding error.
+    np.testing.assert_array_equal(embedded.to_matrix(), coupling.to_matrix())
 
 
 def test_matrices_entry_by_entry(rng):

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 from matplotlib.figure import Figure
 
 from ..machine import Coupling, Gaussian, Machine
-from ..tensor.check import check_choice, check_integer
+from ..tensor.check import check_choice, check_position
 from ..tensor.network import index_names
 from .canvas import Canvas, Glyph, symbol
 
@@ -77,15 +77,9 @@ def draw_on(canvas: Canvas, model: Any, what: What, core: int = 0) -> None:
         canvas.network(visible_bias, kind="bias")
         canvas.text("$)$")
     else:
-        n_cores = len(weights)
-        core = check_integer("core", core, minimum=-n_cores)
-        if core >= n_cores:
-            raise ValueError(
-                f"core={core}: expected a core in 0..{n_cores - 1} (or counted from the end, "
-                f"-1..-{n_cores})."
-            )
+        core = check_position("core", core, len(weights))
         name = symbol(weights[core].name)
         canvas.text(rf"$\frac{{\partial \log L}}{{\partial {name}}}\;\approx$")
-        canvas.network(weights, visible="V^{(0)}", hidden="H^{(0)}", without=core % n_cores)
+        canvas.network(weights, visible="V^{(0)}", hidden="H^{(0)}", without=core)
         canvas.text("$-$")
-        canvas.network(weights, visible="V^{(K)}", hidden="H^{(K)}", without=core % n_cores)
+        canvas.network(weights, visible="V^{(K)}", hidden="H^{(K)}", without=core)

@@ -113,7 +113,7 @@ def save_figures(folder: str | Path, formats: Sequence[str] = FORMATS) -> list[P
 
 
 def _couplings() -> dict[str, Coupling]:
-    """The four machines as the paper draws them: vectors in (a), d = 3 in the others."""
+    """The four machines as the paper draws them: vectors in (a), matrices in (c), d = 3 else."""
     key, visible, hidden = jax.random.key(0), (2, 2, 2), (2, 2, 2)
     return {
         "RBM": DenseCoupling.random(key, (2,), (2,)),

@@ -21,7 +21,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..tensor import MPO, Truncation
-from ..tensor.check import check_array, check_batch, check_integer, check_sequence, check_shape
+from ..tensor.check import (
+    check_array,
+    check_batch,
+    check_integer,
+    check_paired_shapes,
+    check_sequence,
+    check_shape,
+)
 from ..tensor.index import Order
 from ..tensor.mpo import network_matrix
 from ..tensor.network import Node, apply, index_names
@@ -150,9 +157,23 @@ class DenseCoupling(Coupling):
         return [Node("W", self.weights, (*self._visible_indices(), *self._hidden_indices()))]
 
     def to_mpo(self) -> "MPOCoupling":
-        """The full-rank MPO, by SVD."""
-        visible, hidden = pad_shapes(self.visible_shape, self.hidden_shape)
-        return MPOCoupling(MPO.from_matrix(self.to_matrix(), visible, hidden).train)
+        """The full-rank MPO: W itself on one core, identities that pass its indices on else."""
+        visible, hidden = _pad_shapes(self.visible_shape, self.hidden_shape)
+        d = len(visible)
+        tensor = self.weights.reshape(*visible, *hidden)
+        tensor = tensor.transpose([axis for k in range(d) for axis in (k, d + k)])
+        sizes = [i * j for i, j in zip(visible, hidden, strict=True)]
+        before = [math.prod(sizes[:k]) for k in range(d)]
+        after = [math.prod(sizes[k + 1 :]) for k in range(d)]
+        # W stands where the two sides meet, so that no bond is larger than `max_ranks`.
+        center = next(k for k in range(d) if before[k] * sizes[k] >= after[k])
+        cores = []
+        for k in range(d):
+            left = before[k] if k <= center else sizes[k] * after[k]
+            right = after[k] if k >= center else before[k] * sizes[k]
+            content = tensor if k == center else jnp.eye(max(left, right), dtype=self.dtype)
+            cores.append(content.reshape(left, visible[k], hidden[k], right))
+        return MPOCoupling(MPO(cores))
 
 
 class KroneckerCoupling(Coupling):
@@ -179,7 +200,9 @@ class KroneckerCoupling(Coupling):
         dtype: Any = None,
     ) -> Self:
         """Normal factors scaled so that the entries of W have standard deviation `std`."""
-        visible, hidden = _check_paired(visible_shape, hidden_shape)
+        visible, hidden = check_paired_shapes(
+            "visible_shape", visible_shape, "hidden_shape", hidden_shape
+        )
         scale = factor_std(std, len(visible))
         return cls(normal_arrays(key, list(zip(visible, hidden, strict=True)), scale, dtype))
 
@@ -304,7 +327,9 @@ class MPOCoupling(Coupling):
         dtype: Any = None,
     ) -> Self:
         """Normal cores; the parameters are those of `MPO.random`."""
-        visible, hidden = _check_paired(visible_shape, hidden_shape)
+        visible, hidden = check_paired_shapes(
+            "visible_shape", visible_shape, "hidden_shape", hidden_shape
+        )
         return cls(MPO.random(key, visible, hidden, rank, std=std, boundary=boundary, dtype=dtype))
 
     @property
@@ -326,26 +351,14 @@ class MPOCoupling(Coupling):
         return self
 
 
-def pad_shapes(
+def _pad_shapes(
     visible_shape: tuple[int, ...], hidden_shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Both shapes with as many modes as the longer one: trailing modes of size 1."""
-    order = max(len(visible_shape), len(hidden_shape))
+    n_modes = max(len(visible_shape), len(hidden_shape))
     visible, hidden = (
-        (*shape, *(1,) * (order - len(shape))) for shape in (visible_shape, hidden_shape)
+        (*shape, *(1,) * (n_modes - len(shape))) for shape in (visible_shape, hidden_shape)
     )
-    return visible, hidden
-
-
-def _check_paired(visible_shape: Any, hidden_shape: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Two shapes with the same number of modes."""
-    visible = check_shape("visible_shape", visible_shape)
-    hidden = check_shape("hidden_shape", hidden_shape)
-    if len(visible) != len(hidden):
-        raise ValueError(
-            f"hidden_shape={hidden}: expected {len(visible)} modes, as many as "
-            f"visible_shape={visible}, got {len(hidden)}; pad the shorter one with modes of size 1."
-        )
     return visible, hidden
 
 

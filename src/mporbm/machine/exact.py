@@ -1,7 +1,7 @@
 """Exact quantities of small machines, by enumeration of all states of the smaller layer.
 
-The other layer is summed out analytically, so the cost is 2^n for n units on the smaller side
-whatever the size of the larger one.
+The other layer is summed out analytically: with n units on the smaller side the cost is 2^n
+products with the coupling, and the memory that of a chunk of them.
 """
 
 import math

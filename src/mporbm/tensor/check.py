@@ -49,6 +49,39 @@ def check_shape(name: str, value: Any) -> tuple[int, ...]:
     return tuple(check_integer(f"{name}[{k}]", size) for k, size in enumerate(sizes))
 
 
+def check_paired_shapes(
+    first_name: str, first: Any, second_name: str, second: Any
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Two shapes with the same number of modes."""
+    one, other = check_shape(first_name, first), check_shape(second_name, second)
+    if len(one) != len(other):
+        raise ValueError(
+            f"{second_name}={other}: expected {len(one)} modes, as many as {first_name}={one}, "
+            f"got {len(other)}; pad the shorter one with modes of size 1."
+        )
+    return one, other
+
+
+def check_position(name: str, value: Any, n_cores: int) -> int:
+    """The position of a core, counted from 0 or, negative, from the end; as one from 0."""
+    position = check_integer(name, value, minimum=-n_cores)
+    if position >= n_cores:
+        raise ValueError(
+            f"{name}={position}: expected a core in 0..{n_cores - 1} (or counted from the end, "
+            f"-1..-{n_cores})."
+        )
+    return position % n_cores
+
+
+def check_concrete(name: str, what: str, value: Any) -> None:
+    """Refuse a traced array where the numbers themselves decide."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{name}: expected concrete {what}, got traced ones; ranks depend on the numbers, so "
+            f"call it outside of jit, grad and vmap."
+        )
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
@@ -129,11 +162,7 @@ def host_array(
     name: str, value: Any, shape: tuple[int, ...] | None = None
 ) -> tuple[NDArray[np.float64], Any]:
     """Finite real data as a float64 NumPy array, and the JAX dtype a result should have."""
-    if isinstance(value, jax.core.Tracer):
-        raise TypeError(
-            f"{name}: expected concrete numbers, got a traced array; ranks depend on the numbers, "
-            f"so decompose outside of jit, grad and vmap."
-        )
+    check_concrete(name, "numbers", value)
     array = np.asarray(_real_array(name, value))
     _check_given_shape(name, array, shape)
     dtype = _floating(array.dtype)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from . import network
-from .check import check_batch, check_choice, check_shape, host_array
+from .check import check_batch, check_choice, check_paired_shapes, host_array
 from .index import Order
 from .mps import MPS
 from .ranks import Boundary
@@ -84,7 +84,8 @@ class MPO(TensorTrain):
         dtype
             The floating-point type of the cores; JAX's default if None.
         """
-        modes = _paired_modes(row_shape, column_shape)
+        rows, columns = check_paired_shapes("row_shape", row_shape, "column_shape", column_shape)
+        modes = list(zip(rows, columns, strict=True))
         return cls._random(key, modes, rank, std, boundary, dtype)
 
     @classmethod
@@ -120,9 +121,9 @@ class MPO(TensorTrain):
         Truncation
             The MPO and a guaranteed bound on ``norm(matrix - mpo)``.
         """
-        modes = _paired_modes(row_shape, column_shape)
+        rows, columns = check_paired_shapes("row_shape", row_shape, "column_shape", column_shape)
+        modes = list(zip(rows, columns, strict=True))
         check_choice("order", order, ("C", "F"))
-        rows, columns = (tuple(shape) for shape in zip(*modes, strict=True))
         array, dtype = host_array("matrix", matrix, (math.prod(rows), math.prod(columns)))
         d = len(modes)
         if order == "C":
@@ -186,13 +187,3 @@ def network_matrix(
         rows, columns = rows[::-1], columns[::-1]
     tensor = network.contract(nodes, (*rows, *columns))
     return tensor.reshape(math.prod(row_shape), math.prod(column_shape))
-
-
-def _paired_modes(row_shape: Any, column_shape: Any) -> list[tuple[int, int]]:
-    rows, columns = check_shape("row_shape", row_shape), check_shape("column_shape", column_shape)
-    if len(rows) != len(columns):
-        raise ValueError(
-            f"column_shape={columns}: expected {len(rows)} modes, as many as row_shape={rows}, "
-            f"got {len(columns)}; pad the shorter one with modes of size 1."
-        )
-    return list(zip(rows, columns, strict=True))

@@ -13,7 +13,14 @@ from jax import Array
 from numpy.typing import NDArray
 
 from . import svd
-from .check import check_array, check_choice, check_integer, check_sequence, check_tolerance
+from .check import (
+    check_array,
+    check_choice,
+    check_concrete,
+    check_position,
+    check_sequence,
+    check_tolerance,
+)
 from .network import Node
 from .random import factor_std, normal_arrays
 from .ranks import Boundary, check_ranks, rank_caps
@@ -251,7 +258,7 @@ class TensorTrain(eqx.Module):
         where the cores have full rank.
         """
         self._check_open("canonical")
-        return self._canonical(self._check_core("center", center))
+        return self._canonical(check_position("center", center, self.n_cores))
 
     @eqx.filter_jit
     def _canonical(self, center: int) -> Self:
@@ -292,7 +299,7 @@ class TensorTrain(eqx.Module):
         ``<A, A> = sum G(r, s, q, t) A^(k)(r, n, s) A^(k)(q, n, t)``. For an open train it is the
         product of the left and the right Gram matrix; a periodic one does not factor.
         """
-        return self._environment_gram(self._check_core("core", core))
+        return self._environment_gram(check_position("core", core, self.n_cores))
 
     @eqx.filter_jit
     def _environment_gram(self, k: int) -> Array:
@@ -335,11 +342,7 @@ class TensorTrain(eqx.Module):
             forces a larger error; the returned bound tells.
         """
         self._check_open("round")
-        if isinstance(self.cores[0], jax.core.Tracer):
-            raise TypeError(
-                "round: expected concrete cores, got traced ones; ranks depend on the numbers, so "
-                "round outside of jit, grad and vmap."
-            )
+        check_concrete("round", "cores", self.cores[0])
         caps = rank_caps(max_rank, self.n_cores, "open")
         tolerance = check_tolerance("tolerance", tolerance)
         cores = [
@@ -358,15 +361,6 @@ class TensorTrain(eqx.Module):
                 f"{method}: expected an open train (R_1 = 1), got a periodic one with "
                 f"R_1 = {self.cores[0].shape[0]}; call .to_open() first."
             )
-
-    def _check_core(self, name: str, core: int) -> int:
-        index = check_integer(name, core, minimum=-self.n_cores)
-        if index >= self.n_cores:
-            raise ValueError(
-                f"{name}={index}: expected a core in 0..{self.n_cores - 1} (or counted from the "
-                f"end, -1..-{self.n_cores})."
-            )
-        return index % self.n_cores
 
     def _check_like(self, other: Any) -> None:
         if type(other) is not type(self):
