@@ -1,4 +1,4 @@
-"""Imports flow downwards only: diagram -> machine -> tensor."""
+"""Imports flow downwards only: estimators -> learning -> sampling -> machine -> tensor."""
 
 import ast
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import mporbm
 
 PACKAGE = Path(mporbm.__file__).parent
-LAYERS = ["tensor", "machine", "diagram"]
+LAYERS = ["tensor", "machine", "sampling", "learning", "estimators", "diagram"]
 
 
 def imported_layers(path: Path) -> set[str]:

@@ -5,13 +5,18 @@ from importlib.metadata import version as _version
 from typing import Any
 
 __version__ = _version("mporbm")
-__all__ = ["diagram", "machine", "tensor"]
+
+_LAYERS = ("diagram", "estimators", "learning", "machine", "sampling", "tensor")
+_ESTIMATORS = ("MPORBM", "RBM", "MvRBM", "TvRBM", "load")
+__all__ = [*_ESTIMATORS, *_LAYERS]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a layer when it is first asked for: JAX and matplotlib take seconds to load."""
-    if name in __all__:
+    """Import what is asked for when it is first asked for: JAX takes seconds to load."""
+    if name in _LAYERS:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _ESTIMATORS:
+        return getattr(importlib.import_module(f"{__name__}.estimators"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

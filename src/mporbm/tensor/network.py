@@ -58,3 +58,56 @@ def apply(
     rows = Node("x", batch.reshape(math.prod(leading), *sizes), ("n", *source))
     result = contract([rows, *nodes], ("n", *target))
     return result.reshape(*leading, *result.shape[1:])
+
+
+class Gram(eqx.Module):
+    """The Gram tensor of one part of a network over the bonds that leave it.
+
+    `array` has the axes of `indices` twice: the part times itself, summed over all other indices.
+    """
+
+    indices: tuple[str, ...] = eqx.field(static=True)
+    array: Array
+
+
+def squared_norm(nodes: Sequence[Node]) -> Array:
+    """``<W, W>`` of a network with open indices ``i...`` and ``j...``."""
+    return contract([*nodes, *_with_own_bonds(nodes)], ())
+
+
+def environment_grams(nodes: Sequence[Node], position: int) -> list[Gram]:
+    """The Gram tensors of everything but one node, one for each part that it holds together.
+
+    W is linear in the node's array A: ``<W, W> = <A, G A>``, where G is the product of these
+    tensors. What stands to the left and to the right of a core of an open MPO falls apart when
+    the core is removed, and so do the factors of a Kronecker product; a ring stays in one part.
+    """
+    others = [node for k, node in enumerate(nodes) if k != position]
+    bonds_of = [{i for i in node.indices if not _is_open(i)} for node in others]
+    grams = []
+    while others:
+        part, bonds = [others.pop(0)], bonds_of.pop(0)
+        while touching := [k for k, other in enumerate(bonds_of) if other & bonds]:
+            bonds = bonds | bonds_of.pop(touching[0])
+            part.append(others.pop(touching[0]))
+        leaving = tuple(i for i in nodes[position].indices if i in bonds)
+        output = (*leaving, *(f"{i}'" for i in leaving))
+        grams.append(Gram(leaving, contract([*part, *_with_own_bonds(part)], output)))
+    return grams
+
+
+def _is_open(index: str) -> bool:
+    """Whether an index is a row or column mode, not a bond."""
+    return index[0] in "ij"
+
+
+def _with_own_bonds(nodes: Sequence[Node]) -> list[Node]:
+    """The same nodes on bonds of another name, so that only open indices meet."""
+    return [
+        Node(
+            node.name,
+            node.array,
+            tuple(i if _is_open(i) else f"{i}'" for i in node.indices),
+        )
+        for node in nodes
+    ]

@@ -1,0 +1,617 @@
+"""What the estimators share: scikit-learn's interface around machines and training."""
+
+import math
+import os
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..learning import (
+    ArraySource,
+    ContrastiveDivergence,
+    FastPersistentCD,
+    LearningState,
+    NegativePhase,
+    ParallelTempering,
+    PersistentCD,
+    Rates,
+    Rule,
+    Scheme,
+    Settings,
+    Simultaneous,
+    StreamSource,
+    Training,
+    automatic_rates,
+)
+from ..learning.checkpoint import Progress
+from ..learning.data import Source, is_memory_mapped
+from ..learning.monitor import score_samples
+from ..machine import Coupling, Gaussian, Machine
+from ..sampling import gibbs, independent_units
+from ..tensor.check import (
+    check_choice,
+    check_integer,
+    check_positive,
+    check_real,
+    check_shape,
+)
+from ..tensor.index import Order
+from . import inputs, model_file
+from .progress import progress_bar
+
+BATCH = 256
+"""The most samples of one compiled call outside of training; the last call is padded."""
+BATCH_ENTRIES = 2**23
+"""The most entries of a layer in such a call."""
+N_SCORED_UNITS = 64
+"""Visible units whose conditionals estimate the pseudo-likelihood in `score_samples`."""
+MEASURED_ROWS = 1024
+"""Samples that the automatic learning rate and the initial visible bias look at."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoltzmannMachine(
+    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """The estimator around a machine; a subclass says which coupling.
+
+    As a dataclass: its fields are the parameters of the constructor, which only stores them.
+    `MPORBM` documents them.
+    """
+
+    hidden_shape: Any = field(default=None, kw_only=False)
+    visible_shape: Any = None
+    visible_units: str = "bernoulli"
+    negative_phase: str = "cd"
+    n_gibbs: int = 1
+    learning_rate: Any = "auto"
+    schedule: Any = "constant"
+    momentum: float = 0.5
+    weight_decay: float = 0.0
+    sparsity_target: float | None = None
+    sparsity_cost: float = 0.1
+    visible_bias_init: str = "data"
+    batch_size: int = 100
+    n_iter: int = 50
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    on_divergence: Any = "stop"
+    warm_start: bool = False
+    checkpoint: Any = None
+    checkpoint_interval: int = 1
+    feature: str = "probability"
+    output: str = "flat"
+    verbose: int = 0
+    random_state: Any = None
+
+    # What a subclass says
+
+    @abstractmethod
+    def _random_coupling(self, key: Array) -> Coupling:
+        """A coupling of small random weights between the layers' shapes."""
+
+    def _scheme(self) -> Scheme:
+        """Which factors one update moves; with one factor there is no choice."""
+        return Simultaneous()
+
+    def _gauge(self) -> bool:
+        """Whether gradients are those of the natural gauge."""
+        return False
+
+    # Fitting
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, *, X_val: Any = None, **fit_params: Any) -> Self:
+        """Learn the distribution of X.
+
+        Parameters
+        ----------
+        X
+            Samples (n, *visible_shape), or flattened (n, n_features), of bool, integers or floats;
+            an array, a memory-mapped array (``np.load(path, mmap_mode="r")``), or a stream: a
+            function that makes an iterator over arrays of samples, once for every epoch. Files
+            and streams may be larger than memory.
+        y
+            Ignored.
+        X_val
+            Samples to watch for overfitting and to stop early by; by default early stopping sets
+            `validation_fraction` of X aside.
+        sample_weight : array of shape (n,), optional
+            The weight of each sample. A keyword of its own, not in the signature: scikit-learn
+            demands that weights equal repetitions exactly, which holds here in the mean over
+            random draws only.
+        """
+        self._check_parameters()
+        weight = self._take_weight(fit_params)
+        source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
+        source, validation = self._split(source, X_val)
+        seed = self._restart_random_numbers()
+        machine = self._starting_machine(seed, source)
+        training = self._training(machine, source, validation, seed)
+
+        context = self._init_callback_context(max_subtasks=self.n_iter)
+        context.call_on_fit_task_begin(estimator=self, X=rows, y=y)
+        with progress_bar(type(self).__name__, self.n_iter, bool(self.verbose)) as show:
+
+            def on_epoch(training: Training) -> bool:
+                show(training.progress.history[-1])
+                task = context.subcontext(task_name="epoch")
+                task.call_on_fit_task_begin(estimator=self, X=rows, y=y)
+                stop: bool = task.call_on_fit_task_end(
+                    estimator=self,
+                    X=rows,
+                    y=y,
+                    reconstruction_attributes=lambda: self._learnt(training),
+                )
+                return stop
+
+            try:
+                training.run(on_epoch)
+            finally:
+                for name, value in self._learnt(training).items():
+                    setattr(self, name, value)
+        context.call_on_fit_task_end(
+            estimator=self, X=rows, y=y, reconstruction_attributes=lambda: self._learnt(training)
+        )
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one pass over some more samples, in their order.
+
+        Velocity and chains go on from call to call. ``learning_rate="auto"`` is settled by the
+        samples of the first call.
+        """
+        self._check_parameters()
+        first = not hasattr(self, "machine_")
+        source, _ = self._source(X, sample_weight, n_iter=1, reset=first)
+        if first:
+            seed = self._restart_random_numbers()
+            self.n_iter_ = 0
+            self.history_: list[dict[str, Any]] = []
+            self._set_machine(self._starting_machine(seed, source, anew=True))
+        training = self._training(
+            self.machine_,
+            source,
+            None,
+            self._seed,
+            continued=getattr(self, "_state", None),
+            rates=getattr(self, "_rates", None),
+            progress=Progress(epoch=self.n_iter_, history=list(self.history_)),
+        )
+        training.run()
+        for name, value in self._learnt(training).items():
+            setattr(self, name, value)
+        return self
+
+    def _source(self, X: Any, weight: Any, n_iter: int, reset: bool) -> tuple[Source, Any]:
+        """The samples of X, and they themselves as rows if X is an array."""
+        if not inputs.is_stream(X):
+            rows = inputs.check_rows(self, X, reset=reset)
+            inputs.check_values(rows, self.visible_units)
+            return ArraySource(rows, inputs.check_weights(weight, len(rows))), rows
+        if weight is not None:
+            raise ValueError("sample_weight: expected None for a stream of samples.")
+        seen = {"reset": reset}
+
+        def check(piece: Any) -> NDArray[Any]:
+            rows = inputs.check_rows(self, piece, reset=seen["reset"])
+            seen["reset"] = False
+            inputs.check_values(rows, self.visible_units)
+            return rows
+
+        source = StreamSource(inputs.restart(X, n_iter), check)
+        if n_iter > 1 or reset:
+            source.head(MEASURED_ROWS)
+        return source, None
+
+    def _split(self, source: Source, X_val: Any) -> tuple[Source, Source | None]:
+        """The source without the samples that early stopping sets aside, and those."""
+        if X_val is not None:
+            rows = inputs.check_rows(self, X_val, reset=False)
+            inputs.check_values(rows, self.visible_units)
+            return source, ArraySource(rows)
+        if not self.early_stopping:
+            return source, None
+        if not isinstance(source, ArraySource):
+            raise ValueError(
+                "X_val: expected samples to stop early by, got None; a stream cannot be split."
+            )
+        n_samples = len(source.rows)
+        n_held = math.ceil(self.validation_fraction * n_samples)
+        if n_held >= n_samples:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction}: expected to leave samples to "
+                f"learn from, but X has {n_samples}; pass X_val or early_stopping=False."
+            )
+        held = np.zeros(n_samples, bool)
+        held[np.linspace(0, n_samples - 1, n_held).astype(int)] = True
+        return (
+            ArraySource(source.rows[~held], source.weight[~held]),
+            ArraySource(source.rows[held]),
+        )
+
+    def _starting_machine(self, seed: int, source: Source, anew: bool = False) -> Machine:
+        """Small random weights, or with `warm_start` those that are there."""
+        if self.warm_start and not anew and hasattr(self, "machine_"):
+            if self.machine_.visible_shape != self.visible_shape_:
+                raise ValueError(
+                    f"X: expected samples of shape {self.machine_.visible_shape} to go on from "
+                    f"what was learnt (warm_start=True), got {self.visible_shape_}."
+                )
+            return self.machine_
+        coupling = self._random_coupling(jax.random.key(seed))
+        units = Gaussian() if self.visible_units == "gaussian" else None
+        bias = None
+        if self.visible_bias_init == "data":
+            rows = source.head(MEASURED_ROWS)
+            bias = rows.mean(axis=0, dtype=np.float64)
+            if units is None:
+                # Half a sample of each kind keeps constant units finite.
+                rate = (np.clip(bias, 0.0, 1.0) * len(rows) + 0.5) / (len(rows) + 1.0)
+                bias = np.log(rate) - np.log1p(-rate)
+        return Machine(coupling, bias, visible_units=units)
+
+    def _training(
+        self,
+        machine: Machine,
+        source: Source,
+        validation: Source | None,
+        seed: int,
+        *,
+        continued: LearningState | None = None,
+        rates: Rates | None = None,
+        progress: Progress | None = None,
+    ) -> Training:
+        scheme, partial_fit = self._scheme(), progress is not None
+        batch_size = self.batch_size
+        if isinstance(source, ArraySource) and not partial_fit:
+            batch_size = min(batch_size, len(source.rows))
+        if rates is None:
+            rates = self._initial_rates(source, scheme, machine, batch_size, partial_fit)
+        rule = Rule(
+            self._phase(rates),
+            gauge=self._gauge(),
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            sparsity_target=0.0 if self.sparsity_target is None else self.sparsity_target,
+            sparsity_cost=0.0 if self.sparsity_target is None else self.sparsity_cost,
+        )
+        settings = Settings(
+            n_iter=progress.epoch + 1 if progress is not None else self.n_iter,
+            batch_size=batch_size,
+            schedule="constant" if partial_fit else self.schedule,
+            tolerance=getattr(self, "rank_tolerance", 0.0),
+            n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
+            on_divergence=self.on_divergence,
+            checkpoint=None
+            if self.checkpoint is None or partial_fit
+            else os.fspath(self.checkpoint),
+            checkpoint_interval=self.checkpoint_interval,
+            shuffle=not partial_fit,
+        )
+        return Training(
+            scheme,
+            rule,
+            self._prepared(machine),
+            source,
+            validation,
+            rates,
+            seed,
+            settings,
+            identity=self._identity(),
+            continued=continued,
+            progress=progress,
+        )
+
+    def _initial_rates(
+        self,
+        source: Source,
+        scheme: Scheme,
+        machine: Machine,
+        batch_size: int,
+        partial_fit: bool,
+    ) -> Rates:
+        if self.learning_rate != "auto":
+            return Rates(self.learning_rate, self.learning_rate)
+        n_updates = None
+        n_batches = source.n_batches(batch_size)
+        if n_batches is not None and not partial_fit:
+            n_updates = self.n_iter * n_batches * scheme.n_updates(machine)
+        return automatic_rates(source.head(MEASURED_ROWS), n_updates)
+
+    def _phase(self, rates: Rates) -> NegativePhase:
+        if self.negative_phase == "fpcd":
+            return FastPersistentCD(self.n_gibbs, rates.coupling, self._gauge())
+        phases = {"cd": ContrastiveDivergence, "pcd": PersistentCD, "pt": ParallelTempering}
+        return phases[self.negative_phase](self.n_gibbs)
+
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must have been made with to go on from it."""
+        silent = {"n_iter", "verbose", "checkpoint", "checkpoint_interval", "feature", "output"}
+        silent |= {"random_state", "warm_start"}
+        parameters = {
+            name: model_file.plain(value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in silent
+        }
+        # Where the rate depends on the number of epochs, more of them are another training.
+        if self.schedule != "constant" or self.learning_rate == "auto":
+            parameters["n_iter"] = self.n_iter
+        return {"class": type(self).__name__, **parameters}
+
+    def _learnt(self, training: Training) -> dict[str, Any]:
+        """The fitted attributes as a training leaves them."""
+        machine = self._finished(training.machine)
+        return {
+            "machine_": machine,
+            "n_iter_": training.progress.epoch,
+            "history_": training.progress.history,
+            "_n_features_out": math.prod(machine.hidden_shape),
+            "_state": training.state,
+            "_rates": training.rates,
+        }
+
+    def _prepared(self, machine: Machine) -> Machine:
+        """The machine as training needs it."""
+        return machine
+
+    def _finished(self, machine: Machine) -> Machine:
+        """The machine as users see it."""
+        return machine
+
+    def _set_machine(self, machine: Machine) -> None:
+        """Become a fitted estimator around a machine."""
+        self.machine_ = machine
+        self.visible_shape_ = machine.visible_shape
+        self.n_features_in_ = math.prod(machine.visible_shape)
+        self._n_features_out = math.prod(machine.hidden_shape)
+
+    def _restart_random_numbers(self) -> int:
+        """A seed from `random_state`, and the generator that later draws come from."""
+        self._random = check_random_state(self.random_state)
+        if self._random is np.random.mtrand._rand or isinstance(
+            self.random_state, np.random.RandomState
+        ):
+            self._random = np.random.RandomState(self._random.randint(2**31))
+        self._seed = int(self._random.randint(2**31))
+        return self._seed
+
+    # Using what was learnt
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """The features of each sample: what the hidden units make of it, as `feature` says.
+
+        Returns
+        -------
+        array of shape (n, prod(hidden_shape)), or (n, *hidden_shape) for ``output="tensor"``
+        """
+        rows = self._rows(X)
+        check_choice("feature", self.feature, ("probability", "field", "state"))
+        check_choice("output", self.output, ("flat", "tensor"))
+        key = jax.random.key(self._seed)
+        features = self._in_batches(_FEATURES[self.feature], rows, key)
+        return features.reshape(len(features), -1) if self.output == "flat" else features
+
+    def reconstruct(self, X: Any) -> NDArray[Any]:
+        """``E[V | E[H | V]]``: each sample after one pass up and down."""
+        return self._in_batches(_reconstruct, self._rows(X))
+
+    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """The visible states V after some Gibbs steps."""
+        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
+        return self._in_batches(_gibbs, self._rows(V), self._key(random_state), n_gibbs)
+
+    def sample(
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
+    ) -> NDArray[Any]:
+        """Samples of the model, (n_samples, *visible_shape): chains of `n_gibbs` steps each.
+
+        The chains start as independent units at the rates of the visible bias. How many steps
+        they need to forget that depends on the machine. Without a `random_state` every call draws
+        other samples.
+        """
+        check_is_fitted(self)
+        n_samples = check_integer("n_samples", n_samples)
+        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
+        start, chain = jax.random.split(self._key(random_state))
+        rows = np.asarray(independent_units(start, self.machine_, (n_samples,)))
+        return self._in_batches(_gibbs, rows, chain, n_gibbs)
+
+    def free_energy(self, X: Any) -> NDArray[Any]:
+        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
+        return self._in_batches(_free_energy, self._rows(X))
+
+    def score_samples(self, X: Any) -> NDArray[Any]:
+        """The pseudo-log-likelihood of each sample, ``sum_i log p(v_i | the other units)``.
+
+        It is estimated from the conditionals of 64 visible units, the same at every call and for
+        every machine of this shape, so that scores can be compared. Gaussian units: minus the
+        reconstruction error.
+        """
+        rows = self._rows(X)
+        n_visible = math.prod(self.machine_.visible_shape)
+        chosen = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
+        return self._in_batches(_score, rows, None, jnp.asarray(chosen, jnp.int32))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
+        """W as a matrix, visible by hidden units.
+
+        In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
+        field; ``order="F"`` is the paper's Eq. (1).
+        """
+        check_is_fitted(self)
+        return np.asarray(self.machine_.coupling.to_matrix(order))
+
+    @property
+    def visible_bias_(self) -> NDArray[Any]:
+        """B, of shape visible_shape."""
+        return np.asarray(self._fitted_machine("visible_bias_").visible_bias)
+
+    @property
+    def hidden_bias_(self) -> NDArray[Any]:
+        """C, of shape hidden_shape."""
+        return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of weights, biases excluded, as the paper counts."""
+        return self._fitted_machine("n_parameters_").coupling.n_parameters
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file that `mporbm.load` reads."""
+        check_is_fitted(self)
+        model_file.save(self, path)
+
+    def _fitted_machine(self, name: str) -> Machine:
+        if not hasattr(self, "machine_"):
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
+        return self.machine_
+
+    def _rows(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        rows = inputs.check_rows(self, X, reset=False)
+        if is_memory_mapped(rows):
+            inputs.check_values(rows, self.visible_units)
+        return rows
+
+    def _key(self, random_state: Any) -> Array:
+        generator = self._random if random_state is None else check_random_state(random_state)
+        return jax.random.key(int(generator.randint(2**31)))
+
+    def _in_batches(
+        self, function: Any, rows: NDArray[Any], key: Array | None = None, extra: Any = None
+    ) -> NDArray[Any]:
+        """``function(machine, batch, key, extra)`` of all rows, in batches of one size.
+
+        Padding to one size compiles once, and makes a row's result independent of the others.
+        """
+        results = []
+        for number, batch in enumerate(_padded_batches(rows, self.machine_)):
+            batch_key = None if key is None else jax.random.fold_in(key, number)
+            results.append(np.asarray(function(self.machine_, batch, batch_key, extra)))
+        return np.concatenate(results)[: len(rows)]
+
+    # scikit-learn
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Pickles hold what was learnt, not what training would need to go on.
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("_state", "_rates")}
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no training can have, before it begins."""
+        check_choice("visible_units", self.visible_units, ("bernoulli", "gaussian"))
+        check_choice("negative_phase", self.negative_phase, ("cd", "pcd", "fpcd", "pt"))
+        check_choice("schedule", self.schedule, ("constant", "linear", "cosine"))
+        check_choice("visible_bias_init", self.visible_bias_init, ("data", "zero"))
+        check_choice("on_divergence", self.on_divergence, ("stop", "back-off"))
+        check_choice("feature", self.feature, ("probability", "field", "state"))
+        check_choice("output", self.output, ("flat", "tensor"))
+        if isinstance(self.learning_rate, str):
+            check_choice("learning_rate", self.learning_rate, ("auto", "a number above 0"))
+        else:
+            check_positive("learning_rate", self.learning_rate)
+        for name in ("n_gibbs", "batch_size", "n_iter_no_change", "checkpoint_interval"):
+            check_integer(name, getattr(self, name))
+        check_integer("n_iter", self.n_iter, minimum=0)
+        for name, largest in (("momentum", 1.0), ("weight_decay", math.inf)):
+            _check_range(name, getattr(self, name), 0.0, largest)
+        _check_range("sparsity_cost", self.sparsity_cost, 0.0, math.inf)
+        if self.sparsity_target is not None:
+            _check_range("sparsity_target", self.sparsity_target, 0.0, 1.0)
+        _check_range("validation_fraction", self.validation_fraction, 0.0, 1.0)
+
+    def _hidden_shape(self) -> tuple[int, ...]:
+        """The hidden shape asked for, or a third of each visible mode, as many modes."""
+        if self.hidden_shape is None:
+            return tuple(-(-size // 3) for size in self.visible_shape_)
+        if np.ndim(self.hidden_shape) == 0:
+            return (check_integer("hidden_shape", self.hidden_shape),)
+        return check_shape("hidden_shape", self.hidden_shape)
+
+    @staticmethod
+    def _take_weight(fit_params: dict[str, Any]) -> Any:
+        weight = fit_params.pop("sample_weight", None)
+        if fit_params:
+            raise TypeError(
+                f"fit: expected the keywords X_val and sample_weight, got "
+                f"{', '.join(sorted(fit_params))}."
+            )
+        return weight
+
+
+def _check_range(name: str, value: Any, smallest: float, limit: float) -> None:
+    number = check_real(name, value)
+    if not smallest <= number < limit:
+        raise ValueError(f"{name}={number}: expected a number in [{smallest:g}, {limit:g}).")
+
+
+def _padded_batches(rows: NDArray[Any], machine: Machine) -> Iterator[Array]:
+    """Batches of one size in the machine's precision, the last one padded with zeros."""
+    entries = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
+    size = max(min(BATCH_ENTRIES // entries, BATCH), 1)
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        batch = np.zeros((size, *machine.visible_shape), machine.coupling.dtype)
+        batch[: len(part)] = part
+        yield jnp.asarray(batch)
+
+
+@eqx.filter_jit
+def _probability(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
+    return machine.hidden_mean(visible)
+
+
+@eqx.filter_jit
+def _field(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
+    return machine.hidden_field(visible)
+
+
+@eqx.filter_jit
+def _hidden_state(machine: Machine, visible: Array, key: Array, extra: Any) -> Array:
+    return machine.sample_hidden(key, visible)
+
+
+@eqx.filter_jit
+def _reconstruct(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
+    return machine.visible_mean(machine.hidden_mean(visible))
+
+
+@eqx.filter_jit
+def _gibbs(machine: Machine, visible: Array, key: Array, n_gibbs: int) -> Array:
+    return gibbs(key, machine, visible, n_gibbs)
+
+
+@eqx.filter_jit
+def _free_energy(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
+    return machine.free_energy(visible)
+
+
+@eqx.filter_jit
+def _score(machine: Machine, visible: Array, key: Any, units: Array) -> Array:
+    return score_samples(machine, visible, units)
+
+
+_FEATURES = {"probability": _probability, "field": _field, "state": _hidden_state}

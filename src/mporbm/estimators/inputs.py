@@ -1,0 +1,146 @@
+"""Data as the estimators take them: tensors or rows, in memory, in files or as streams."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from ..learning.data import BLOCK_BYTES, is_memory_mapped, release
+from ..tensor.check import check_shape
+
+LARGEST_UNSCALED = 127.0
+"""The largest value, in absolute terms, that data for Bernoulli units may have."""
+
+
+def is_stream(X: Any) -> bool:
+    """Whether X is an iterator, or makes one, instead of being an array."""
+    if callable(X) and not hasattr(X, "__array__"):
+        return True
+    return isinstance(X, Iterable) and not hasattr(X, "__array__") and not hasattr(X, "__len__")
+
+
+def restart(X: Any, n_iter: int) -> Callable[[], Iterator[Any]]:
+    """A function that gives a new iterator over a stream for every epoch."""
+    if callable(X):
+        return lambda: iter(X())
+    if isinstance(X, Iterator) and n_iter > 1:
+        raise ValueError(
+            f"X: expected a stream that can be read n_iter={n_iter} times, got an iterator, which "
+            f"can be read once; pass a function that makes it, or call partial_fit on its parts."
+        )
+    return lambda: iter(X)
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+    """X as rows (n, *visible_shape) of real numbers; `reset` takes the shape from X.
+
+    Tensors (n, *visible_shape) and flattened rows (n, n_features) are the same to every method.
+    Types stay as they are, and memory-mapped files are not read as a whole.
+    """
+    array = X if hasattr(X, "iloc") else _as_array(X)
+    given = getattr(array, "shape", ())
+    if len(given) > 2 and 0 not in given:
+        _check_tensor_shape(estimator, given[1:], reset)
+        array = array.reshape(len(array), -1)
+    mapped = is_memory_mapped(array)
+    flat = validate_data(
+        estimator,
+        array,
+        reset=reset,
+        dtype="numeric",
+        ensure_all_finite=not mapped,
+        ensure_min_samples=1,
+    )
+    if reset:
+        estimator.visible_shape_ = _visible_shape(estimator, given, flat.shape[1])
+    rows: NDArray[Any] = flat.reshape(len(flat), *estimator.visible_shape_)
+    return rows
+
+
+def check_values(rows: Any, visible_units: str) -> None:
+    """Refuse NaN, and values that cannot be those of the visible units, block by block."""
+    step = max(BLOCK_BYTES // max(rows.nbytes // max(len(rows), 1), 1), 1)
+    smallest, largest = math.inf, -math.inf
+    for start in range(0, len(rows), step):
+        block = np.asarray(rows[start : start + step])
+        smallest, largest = min(smallest, block.min()), max(largest, block.max())
+        if not math.isfinite(smallest) or not math.isfinite(largest):
+            raise ValueError(
+                f"X: expected finite numbers, got NaN or inf in samples {start} to "
+                f"{start + len(block) - 1}; replace them first, for instance with "
+                f"sklearn.impute.SimpleImputer."
+            )
+        release(rows)
+    if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):
+        return
+    unscaled = rows.dtype == np.uint8 or max(largest, -smallest) > LARGEST_UNSCALED
+    if unscaled:
+        raise ValueError(
+            f"X: expected values from 0 to 1 for Bernoulli visible units, got {smallest:g} to "
+            f"{largest:g}; scale or binarise them first, for instance X / {largest:g} or X > "
+            f"{0.5 * (smallest + largest):g}, or set visible_units='gaussian' for standardised "
+            f"data."
+        )
+    warnings.warn(
+        f"X: expected values from 0 to 1 for Bernoulli visible units, got {smallest:.3g} to "
+        f"{largest:.3g}; they are taken as they are. Scale them, or set visible_units='gaussian'.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float32] | None:
+    """One weight of at least 0 for each sample, not all 0."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, np.float32)
+    if weight.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight: expected shape ({n_samples},), one weight for each sample, got "
+            f"{weight.shape}."
+        )
+    if not np.isfinite(weight).all() or weight.min() < 0.0 or weight.max() == 0.0:
+        raise ValueError(
+            "sample_weight: expected finite weights of at least 0, not all of them 0, got "
+            f"{weight.min()} to {weight.max()}."
+        )
+    return weight
+
+
+def _as_array(X: Any) -> Any:
+    if isinstance(X, np.ndarray) or not isinstance(X, (list, tuple)):
+        return X
+    try:
+        return np.asarray(X)
+    except ValueError:
+        return X
+
+
+def _check_tensor_shape(estimator: Any, given: tuple[int, ...], reset: bool) -> None:
+    """The modes of n-dimensional X against what was said or learnt."""
+    expected = estimator.visible_shape if reset else estimator.visible_shape_
+    if expected is None:
+        return
+    expected = check_shape("visible_shape", expected)
+    if given != expected:
+        modes = ", ".join(map(str, expected))
+        raise ValueError(
+            f"X: expected shape (n_samples, {modes}) or (n_samples, {math.prod(expected)}), got "
+            f"samples of shape {given}."
+        )
+
+
+def _visible_shape(estimator: Any, given: tuple[int, ...], n_features: int) -> tuple[int, ...]:
+    if estimator.visible_shape is None:
+        return tuple(given[1:]) if len(given) > 2 else (n_features,)
+    shape = check_shape("visible_shape", estimator.visible_shape)
+    if math.prod(shape) != n_features:
+        raise ValueError(
+            f"visible_shape={shape}: expected a shape of {n_features} units, as many as X has "
+            f"features, got {math.prod(shape)}."
+        )
+    return shape

@@ -1,0 +1,350 @@
+"""The four estimators: each says what its coupling is."""
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..learning import Alternating, Scheme, Simultaneous, TwoSite
+from ..learning.two_site import padded, trimmed
+from ..machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, Machine, MPOCoupling
+from ..tensor import MPO, max_ranks
+from ..tensor.check import check_choice, check_integer, check_tolerance
+from ..tensor.ranks import check_ranks
+from .base import BoltzmannMachine
+
+
+class RBM(BoltzmannMachine):
+    """Restricted Boltzmann machine: every visible unit wired to every hidden unit.
+
+    The parameters are those of `MPORBM` without `rank`, `boundary`, `scheme`, `gauge` and
+    `rank_tolerance`; `hidden_shape` may be a number, or have any number of modes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mporbm import RBM
+    >>> X = np.random.default_rng(0).random((20, 4, 4)) < 0.3
+    >>> RBM(hidden_shape=8, n_iter=2, random_state=0).fit(X).transform(X).shape
+    (20, 8)
+    """
+
+    def _random_coupling(self, key: Array) -> Coupling:
+        return DenseCoupling.random(key, self.visible_shape_, self._hidden_shape())
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Factorised(BoltzmannMachine):
+    """A machine with several factors, and so with a choice of scheme and gauge."""
+
+    scheme: str = "aop"
+    gauge: str | None = "canonical"
+
+    def _scheme(self) -> Scheme:
+        return Alternating() if self.scheme == "aop" else Simultaneous()
+
+    def _gauge(self) -> bool:
+        return self.gauge is not None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("scheme", self.scheme, self._schemes())
+        if self.gauge is not None:
+            check_choice("gauge", self.gauge, ("canonical", "None (without quotes)"))
+
+    def _schemes(self) -> tuple[str, ...]:
+        return ("aop", "su")
+
+
+class MvRBM(Factorised):
+    """Matrix-variate RBM: a Kronecker product, one matrix for each mode (Qi et al. 2016).
+
+    The parameters are those of `MPORBM` without `rank`, `boundary` and `rank_tolerance`;
+    `scheme` is ``"aop"`` or ``"su"``.
+    """
+
+    def _random_coupling(self, key: Array) -> Coupling:
+        return KroneckerCoupling.random(key, self.visible_shape_, self._hidden_shape())
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TvRBM(Factorised):
+    """Tensor-variate RBM: a CP decomposition, with a vector as hidden layer (Nguyen et al. 2015).
+
+    The parameters are those of `MPORBM` without `boundary` and `rank_tolerance`; `hidden_shape` is
+    a number or has one mode, `scheme` is ``"aop"`` or ``"su"``, `rank` the number R of terms.
+    """
+
+    rank: int = 20
+
+    def _random_coupling(self, key: Array) -> Coupling:
+        hidden = self._hidden_shape()
+        if self.hidden_shape is None:
+            hidden = (math.prod(hidden),)
+        return CPCoupling.random(key, self.visible_shape_, hidden, self.rank)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("rank", self.rank)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MPORBM(Factorised):
+    """Matrix product operator RBM (Chen et al. 2018): the machine of the paper.
+
+    Parameters
+    ----------
+    hidden_shape
+        (J_1..J_d), as many modes as the samples have; by default a third of each visible mode.
+    visible_shape
+        (I_1..I_d); by default that of the samples. To be said if samples come flattened.
+    visible_units
+        ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
+        standardised real ones.
+    rank
+        A number, the largest rank of any bond, or one rank for every bond. What came out is
+        `ranks_`.
+    boundary
+        ``"open"``, or ``"periodic"`` for a ring of cores.
+    scheme
+        Which cores an update moves: ``"aop"`` one after the other (CD-AOP, Algorithm 1), ``"su"``
+        all at once (CD-SU), ``"two-site"`` two neighbours as one, so that ranks change: up to
+        `rank`, and down to what `rank_tolerance` leaves.
+    gauge
+        ``"canonical"`` makes steps independent of the gauge, so that a learning rate means the
+        same for every rank; None is the paper's plain rule.
+    rank_tolerance
+        What the two-site scheme may drop of W after each epoch, relative to its norm.
+    negative_phase
+        Where model samples come from: ``"cd"`` contrastive divergence, ``"pcd"`` persistent chains
+        (Tieleman 2008), ``"fpcd"`` those with fast weights (Tieleman & Hinton 2009), ``"pt"``
+        parallel tempering.
+    n_gibbs
+        K, the Gibbs steps of each update.
+    learning_rate
+        The paper's alpha, for cores and biases; ``"auto"`` finds rates by the scale of the data
+        and the number of updates (`mporbm.learning.automatic_rates`).
+    schedule
+        How the rate changes over the epochs: ``"constant"``, or ``"linear"`` or ``"cosine"`` down
+        to 0.
+    momentum
+        The paper's gamma.
+    weight_decay
+        How strongly weights are pulled to 0.
+    sparsity_target, sparsity_cost
+        The share of samples for which a hidden unit should be on, and how strongly it is held to
+        that; no target by default.
+    visible_bias_init
+        ``"data"`` starts with the base rates of the units, ``"zero"`` is Algorithm 1.
+    batch_size, n_iter
+        Samples of a batch, and passes over the data (epochs).
+    early_stopping, validation_fraction, n_iter_no_change
+        Whether to stop after `n_iter_no_change` epochs without a better score of samples set
+        aside, and to keep the best machine.
+    on_divergence
+        When fields grow out of bounds: ``"stop"`` with the last good parameters and a warning, or
+        ``"back-off"`` to a quarter of the rate and go on from there.
+    warm_start
+        Whether `fit` goes on from what was learnt before.
+    checkpoint, checkpoint_interval
+        A file to save the state of the training in after every so many epochs and when a signal
+        ends it. A `fit` that finds its own checkpoint there goes on from it.
+    feature
+        What `transform` gives: ``"probability"`` that a hidden unit is on, the ``"field"`` before
+        the sigmoid (keeps distances that saturation loses), or a random ``"state"``.
+    output
+        ``"flat"`` features (n, prod(hidden_shape)), or ``"tensor"`` (n, *hidden_shape).
+    verbose
+        1 shows a progress bar.
+    random_state
+        A seed makes everything reproducible.
+
+    Attributes
+    ----------
+    machine_
+        The learnt `mporbm.machine.Machine`.
+    cores_, visible_bias_, hidden_bias_
+        Its parameters as arrays.
+    ranks_
+        The rank of every bond.
+    n_parameters_
+        The number of weights, biases excluded.
+    history_
+        For every epoch, what was watched: reconstruction error, score, norms, ranks, and with
+        validation data the free-energy gap, which grows when the machine overfits.
+    n_iter_
+        The epochs that were run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mporbm import MPORBM
+    >>> X = np.random.default_rng(0).random((20, 6, 6)) < 0.3
+    >>> model = MPORBM(hidden_shape=(2, 2), rank=3, n_iter=2, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.ranks_, model.n_parameters_
+    ((20, 4), (3,), 72)
+    """
+
+    rank: Any = 20
+    boundary: Any = "open"
+    rank_tolerance: float = 0.1
+
+    def _random_coupling(self, key: Array) -> Coupling:
+        visible, hidden = self.visible_shape_, self._hidden_shape()
+        ranks: Any = self._ranks(visible, hidden)
+        if self.scheme == "two-site":
+            ranks = (1,) * len(ranks)
+        return MPOCoupling.random(key, visible, hidden, ranks, boundary=self.boundary)
+
+    def _ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
+        """One rank for each bond; a single number stands for the largest one."""
+        sizes = [i * j for i, j in zip(visible, hidden, strict=False)]
+        if np.ndim(self.rank) > 0:
+            return check_ranks(self.rank, sizes, self.boundary)
+        cap = check_integer("rank", self.rank)
+        return tuple(min(cap, largest) for largest in max_ranks(sizes, self.boundary))
+
+    def _schemes(self) -> tuple[str, ...]:
+        return ("aop", "su", "two-site")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("boundary", self.boundary, ("open", "periodic"))
+        check_tolerance("rank_tolerance", self.rank_tolerance)
+        if np.ndim(self.rank) == 0:
+            check_integer("rank", self.rank)
+        if self.scheme == "two-site" and self.boundary == "periodic":
+            raise ValueError(
+                "scheme='two-site': expected boundary='open', got 'periodic'; a ring has no "
+                "canonical form to split bonds in."
+            )
+
+    def _scheme(self) -> Scheme:
+        if self.scheme == "two-site" and len(self.visible_shape_) > 1:
+            return TwoSite()
+        return super()._scheme()
+
+    def _prepared(self, machine: Machine) -> Machine:
+        if not isinstance(self._scheme(), TwoSite):
+            return machine
+        mpo = machine.coupling.to_mpo().mpo
+        ranks = self._ranks(machine.visible_shape, machine.hidden_shape)
+        room = [max(new, old) for new, old in zip(ranks, mpo.ranks, strict=True)]
+        return _with_mpo(machine, padded(mpo, room))
+
+    def _finished(self, machine: Machine) -> Machine:
+        if not isinstance(self._scheme(), TwoSite):
+            return machine
+        mpo = machine.coupling.to_mpo().mpo
+        return _with_mpo(machine, trimmed(mpo))
+
+    @property
+    def cores_(self) -> list[NDArray[Any]]:
+        """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
+        return [np.asarray(core) for core in self._mpo("cores_").cores]
+
+    @property
+    def ranks_(self) -> tuple[int, ...]:
+        """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
+        return self._mpo("ranks_").ranks
+
+    def _mpo(self, name: str) -> MPO:
+        return self._fitted_machine(name).coupling.to_mpo().mpo
+
+    @classmethod
+    def from_rbm(
+        cls,
+        rbm: Any,
+        *,
+        rank: Any = None,
+        tolerance: float = 0.0,
+        visible_shape: Any = None,
+        hidden_shape: Any = None,
+        **parameters: Any,
+    ) -> Self:
+        """A trained dense machine with W as an MPO, by sequential SVD.
+
+        Parameters
+        ----------
+        rbm
+            A fitted `RBM`, or a `BernoulliRBM` of scikit-learn.
+        rank
+            The largest rank kept, one for all bonds or one per bond.
+        tolerance
+            Ranks fall as long as the relative error in W stays below it.
+        visible_shape, hidden_shape
+            The modes of both layers, where those of `rbm` are flat.
+        parameters
+            Other parameters of the new estimator; by default those of `rbm`.
+
+        Returns
+        -------
+        MPORBM
+            A fitted estimator whose ``truncation_error_`` bounds the relative error in W. It can
+            go on training with `partial_fit`, or with `fit` and ``warm_start=True``.
+        """
+        check_is_fitted(rbm)
+        if hasattr(rbm, "components_"):
+            weights = rbm.components_.T
+            biases = rbm.intercept_visible_, rbm.intercept_hidden_
+            shapes: tuple[Any, Any] = ((len(weights),), (len(weights.T),))
+            units, common = None, {}
+        else:
+            machine: Machine = rbm.machine_
+            weights = rbm.weight_matrix()
+            biases = machine.visible_bias, machine.hidden_bias
+            shapes = machine.visible_shape, machine.hidden_shape
+            units, common = machine.visible_units, rbm.get_params(deep=False)
+        visible = shapes[0] if visible_shape is None else tuple(visible_shape)
+        hidden = shapes[1] if hidden_shape is None else tuple(hidden_shape)
+        mpo, bound = MPO.from_matrix(weights, visible, hidden, max_rank=rank, tolerance=tolerance)
+        names = cls().get_params(deep=False).keys()
+        chosen = {name: value for name, value in common.items() if name in names}
+        chosen |= {"visible_shape": visible, "hidden_shape": hidden, "rank": mpo.ranks}
+        estimator = cls(**{**chosen, **parameters})
+        estimator._set_machine(
+            Machine(
+                MPOCoupling(mpo),
+                np.asarray(biases[0]).reshape(visible),
+                np.asarray(biases[1]).reshape(hidden),
+                units,
+            )
+        )
+        estimator._begin(bound / max(float(np.linalg.norm(weights)), np.finfo(float).tiny))
+        return estimator
+
+    def compress(self, *, rank: Any = None, tolerance: float = 0.0) -> Self:
+        """A copy with W rounded to lower ranks.
+
+        A ring is cut open first. The copy's ``truncation_error_`` bounds the relative error in W;
+        it can go on training as after `from_rbm`.
+        """
+        check_is_fitted(self)
+        mpo = self._mpo("ranks_").to_open()
+        rounded, bound = mpo.round(max_rank=rank, tolerance=tolerance)
+        smaller = copy.copy(self)
+        smaller.set_params(rank=rounded.ranks, boundary="open")
+        smaller._set_machine(_with_mpo(self.machine_, rounded))
+        smaller._begin(bound / max(float(mpo.norm()), np.finfo(float).tiny))
+        return smaller
+
+    def _begin(self, truncation_error: float) -> None:
+        """Forget how the machine was trained, as one that was compressed must."""
+        self.truncation_error_ = float(truncation_error)
+        self.n_iter_, self.history_ = 0, []
+        self.__dict__.pop("_state", None)
+        self._restart_random_numbers()
+
+
+def _with_mpo(machine: Machine, mpo: MPO) -> Machine:
+    return Machine(
+        MPOCoupling(mpo), machine.visible_bias, machine.hidden_bias, machine.visible_units
+    )
+
+
+ESTIMATORS = (RBM, MvRBM, TvRBM, MPORBM)

@@ -1,0 +1,126 @@
+"""Models as files: one safetensors file with the arrays and, as JSON, everything else."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+import mporbm
+
+from ..learning import storage
+from ..learning.storage import FileFormatError
+from ..machine import (
+    Coupling,
+    CPCoupling,
+    DenseCoupling,
+    Gaussian,
+    KroneckerCoupling,
+    Machine,
+    MPOCoupling,
+)
+from ..tensor import MPO
+
+KIND = "model"
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator."""
+    machine: Machine = estimator.machine_
+    arrays = {f"coupling.{k}": a for k, a in enumerate(jax.tree.leaves(machine.coupling))}
+    arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
+    if isinstance(machine.visible_units, Gaussian):
+        arrays["log_variance"] = machine.visible_units.log_variance
+    names = getattr(estimator, "feature_names_in_", None)
+    header = {
+        "class": type(estimator).__name__,
+        "library_version": mporbm.__version__,
+        "parameters": {n: plain(v) for n, v in estimator.get_params(deep=False).items()},
+        "visible_shape": list(machine.visible_shape),
+        "hidden_shape": list(machine.hidden_shape),
+        "n_iter": estimator.n_iter_,
+        "history": estimator.history_,
+        "feature_names": None if names is None else [str(name) for name in names],
+    }
+    storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """A fitted estimator from a file that its `save` wrote.
+
+    Files hold arrays and JSON: to load one executes nothing of it.
+
+    Examples
+    --------
+    >>> import mporbm
+    >>> model = mporbm.load("digits.safetensors")  # doctest: +SKIP
+    """
+    from . import machines
+
+    arrays, header = storage.read(path, KIND)
+    name = os.fspath(path)
+    try:
+        classes = {c.__name__: c for c in machines.ESTIMATORS}
+        if header["class"] not in classes:
+            raise FileFormatError(
+                f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
+            )
+        estimator = classes[header["class"]](**_parameters(header["parameters"]))
+        machine = _machine(header, arrays)
+        estimator._set_machine(machine)
+        estimator.n_features_in_ = int(np.prod(machine.visible_shape))
+        if header["feature_names"] is not None:
+            estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
+        estimator.n_iter_ = int(header["n_iter"])
+        estimator.history_ = list(header["history"])
+        estimator._restart_random_numbers()
+    except FileFormatError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FileFormatError(
+            f"{name}: an incomplete or corrupted model file ({error!r})."
+        ) from error
+    return estimator
+
+
+def plain(value: Any) -> Any:
+    """A parameter as JSON has it; what JSON cannot hold (a random generator) becomes None."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return [plain(item) for item in value]
+    if isinstance(value, Path):
+        return os.fspath(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else None
+
+
+def _parameters(saved: dict[str, Any]) -> dict[str, Any]:
+    return {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
+
+
+def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine:
+    factors: list[NDArray[Any]] = []
+    while f"coupling.{len(factors)}" in arrays:
+        factors.append(arrays[f"coupling.{len(factors)}"])
+    coupling = _coupling(header, factors)
+    units = None
+    if "log_variance" in arrays:
+        units = Gaussian(jnp.exp(arrays["log_variance"]))
+    machine = Machine(coupling, arrays["visible_bias"], arrays["hidden_bias"], units)
+    shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
+    if shapes != [header["visible_shape"], header["hidden_shape"]]:
+        raise ValueError(f"arrays of a machine of shapes {shapes}")
+    return machine
+
+
+def _coupling(header: dict[str, Any], factors: list[NDArray[Any]]) -> Coupling:
+    if header["class"] == "RBM":
+        return DenseCoupling(factors[0], len(header["visible_shape"]))
+    if header["class"] == "MvRBM":
+        return KroneckerCoupling(factors)
+    if header["class"] == "TvRBM":
+        return CPCoupling(factors[:-1], factors[-1])
+    return MPOCoupling(MPO(factors))

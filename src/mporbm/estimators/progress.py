@@ -1,0 +1,36 @@
+"""The progress bar of `fit`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+@contextmanager
+def progress_bar(name: str, n_iter: int, shown: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows what an epoch showed, on a bar with the time left."""
+    if not shown:
+        yield lambda entry: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[shown]}"),
+    )
+    with Progress(*columns) as progress:
+        task = progress.add_task(name, total=n_iter, shown="")
+
+        def show(entry: dict[str, Any]) -> None:
+            parts = [f"reconstruction error {entry['reconstruction_error']:.4f}"]
+            parts.append(f"score {entry['score']:.2f}")
+            if "validation_score" in entry:
+                parts.append(f"validation {entry['validation_score']:.2f}")
+            if "ranks" in entry:
+                parts.append(f"ranks {tuple(entry['ranks'])}")
+            progress.update(task, completed=entry["epoch"], shown="  ".join(parts))
+
+        yield show

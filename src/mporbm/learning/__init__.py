@@ -1,0 +1,42 @@
+"""Learning: negative phases x schemes x gauge, and the training loop."""
+
+from .data import ArraySource, StreamSource
+from .gradient import Batch, gradient
+from .negative import (
+    ContrastiveDivergence,
+    FastPersistentCD,
+    NegativePhase,
+    ParallelTempering,
+    PersistentCD,
+)
+from .parameters import Parameters
+from .rate import automatic_rates
+from .scheme import Alternating, LearningState, Rates, Rule, Scheme, Simultaneous
+from .storage import FileFormatError
+from .training import DivergenceWarning, Settings, Training
+from .two_site import TwoSite
+
+__all__ = [
+    "Alternating",
+    "ArraySource",
+    "Batch",
+    "ContrastiveDivergence",
+    "DivergenceWarning",
+    "FastPersistentCD",
+    "FileFormatError",
+    "LearningState",
+    "NegativePhase",
+    "ParallelTempering",
+    "Parameters",
+    "PersistentCD",
+    "Rates",
+    "Rule",
+    "Scheme",
+    "Settings",
+    "Simultaneous",
+    "StreamSource",
+    "Training",
+    "TwoSite",
+    "automatic_rates",
+    "gradient",
+]

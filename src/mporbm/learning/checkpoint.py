@@ -1,0 +1,112 @@
+"""Checkpoints: everything a training needs to go on as if nothing had happened."""
+
+import dataclasses
+import math
+import os
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+
+from . import storage
+
+KIND = "checkpoint"
+
+
+@dataclasses.dataclass
+class Progress:
+    """Where a training stands."""
+
+    epoch: int = 0
+    """Finished epochs."""
+    n_blocks: int = 0
+    """Finished blocks of the epoch that has begun."""
+    gradient_norm: float = 0.0
+    """The sum of the gradient norms of its batches so far."""
+    n_batches: int = 0
+    rate_factor: float = 1.0
+    """What back-offs have multiplied the learning rates with."""
+    n_back_offs: int = 0
+    best_score: float = -math.inf
+    best_epoch: int = 0
+    stopped: bool = False
+    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return dataclasses.replace(self, history=list(self.history))
+
+    def end_epoch(self, entry: dict[str, Any]) -> None:
+        """Note what an epoch showed."""
+        self.history.append(entry)
+        self.epoch += 1
+        self.n_blocks, self.n_batches, self.gradient_norm = 0, 0, 0.0
+
+
+def save(
+    path: str | os.PathLike[str],
+    trees: dict[str, Any],
+    progress: Progress,
+    identity: dict[str, Any],
+) -> None:
+    """Write named pytrees (None for one that is not there yet), progress and identity."""
+    arrays = {name: array for root, tree in trees.items() for name, array in _named(root, tree)}
+    header = {
+        "progress": dataclasses.asdict(progress),
+        "identity": identity,
+        "present": [root for root, tree in trees.items() if tree is not None],
+    }
+    storage.write(path, KIND, arrays, header)
+
+
+def load(
+    path: str | os.PathLike[str], templates: dict[str, Any]
+) -> tuple[dict[str, Any], Progress, dict[str, Any]]:
+    """The pytrees, shaped as `templates`, the progress and the identity of a checkpoint."""
+    arrays, header = storage.read(path, KIND)
+    try:
+        progress = Progress(**header["progress"])
+        identity, present = dict(header["identity"]), header["present"]
+        trees = {
+            root: _filled(path, root, template, arrays) if root in present else None
+            for root, template in templates.items()
+        }
+    except (KeyError, TypeError) as error:
+        raise storage.FileFormatError(
+            f"{os.fspath(path)}: an incomplete checkpoint ({error!r})."
+        ) from error
+    return trees, progress, identity
+
+
+def check_identity(
+    path: str | os.PathLike[str], saved: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """Refuse to go on with other settings or data than those of the checkpoint."""
+    different = [
+        f"{name} ({saved.get(name)!r} there, {expected.get(name)!r} here)"
+        for name in sorted(saved.keys() | expected.keys())
+        if saved.get(name) != expected.get(name)
+    ]
+    if different:
+        raise ValueError(
+            f"checkpoint={os.fspath(path)!r}: expected a checkpoint of this training, got one that "
+            f"differs in {', '.join(different)}. Delete the file to start anew, or choose another."
+        )
+
+
+def _named(root: str, tree: Any) -> list[tuple[str, Any]]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [(root + jax.tree_util.keystr(place), leaf) for place, leaf in leaves]
+
+
+def _filled(path: str | os.PathLike[str], root: str, template: Any, arrays: dict[str, Any]) -> Any:
+    leaves = []
+    for name, like in _named(root, template):
+        array = arrays[name]
+        if array.shape != like.shape or array.dtype != like.dtype:
+            raise storage.FileFormatError(
+                f"{os.fspath(path)}: expected {name} of shape {like.shape} and type {like.dtype}, "
+                f"got {array.shape} and {array.dtype}; it belongs to another training."
+            )
+        leaves.append(jnp.asarray(array))
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)

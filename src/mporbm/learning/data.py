@@ -1,0 +1,212 @@
+"""Training data: arrays in memory, memory-mapped files and streams, cut into blocks of batches.
+
+A block is what one compiled call works through. Small data are one block that stays on the device;
+of larger data only a block or two is in memory at a time. Rows keep their type (bool, uint8,
+float) until a batch is used.
+"""
+
+import mmap
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK_BYTES = 2**24
+"""The most data of one block that comes from a file or a stream."""
+RESIDENT_BYTES = 2**28
+"""The most data that is kept on the device as a whole."""
+
+
+class Block(NamedTuple):
+    """Rows, and for each batch which rows it takes with which weights (0 for padding)."""
+
+    rows: Any
+    chosen: NDArray[np.int32]
+    weight: NDArray[np.float32]
+
+
+class Source:
+    """Rows (n, *shape) that are read once per epoch."""
+
+    @abstractmethod
+    def blocks(
+        self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
+    ) -> Iterator[Block]:
+        """The blocks of an epoch but the first `skip`, shuffled if there is a generator."""
+
+    @abstractmethod
+    def head(self, n_rows: int) -> NDArray[Any]:
+        """Up to `n_rows` rows to watch and to measure scales with."""
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells these data from others."""
+
+    def n_batches(self, batch_size: int) -> int | None:
+        """The batches of an epoch, if known."""
+        return None
+
+
+class ArraySource(Source):
+    """An array, in memory or memory-mapped, with a weight for each row."""
+
+    def __init__(self, rows: Any, weight: NDArray[Any] | None = None):
+        self.rows = rows
+        self.weight = np.ones(len(rows), np.float32) if weight is None else weight
+        self.resident = not is_memory_mapped(rows) and rows.nbytes <= RESIDENT_BYTES
+        self._on_device: Any = None
+
+    def n_batches(self, batch_size: int) -> int:
+        """The batches of an epoch, the last one perhaps padded."""
+        return -(-len(self.rows) // batch_size)
+
+    def blocks(
+        self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
+    ) -> Iterator[Block]:
+        """Rows in a new order for every generator."""
+        n_rows, n_batches = len(self.rows), self.n_batches(batch_size)
+        order = np.arange(n_rows) if rng is None else rng.permutation(n_rows)
+        per_block = n_batches
+        if not self.resident:
+            row_bytes = max(self.rows.nbytes // n_rows, 1)
+            per_block = min(n_batches, max(BLOCK_BYTES // (row_bytes * batch_size), 1))
+        size = per_block * batch_size
+        for start in range(skip * size, n_rows, size):
+            chosen = order[start : start + size]
+            weight = np.zeros(size, np.float32)
+            weight[: len(chosen)] = self.weight[chosen]
+            index = np.zeros(size, np.int32)
+            if self.resident:
+                if self._on_device is None:
+                    self._on_device = jnp.asarray(self.rows)
+                index[: len(chosen)] = chosen
+                rows = self._on_device
+            else:
+                index[: len(chosen)] = np.arange(len(chosen))
+                rows = np.zeros((size, *self.rows.shape[1:]), self.rows.dtype)
+                gather(self.rows, chosen, rows)
+            shape = (per_block, batch_size)
+            yield Block(rows, index.reshape(shape), weight.reshape(shape))
+
+    def head(self, n_rows: int) -> NDArray[Any]:
+        """Rows at even distances."""
+        step = max(len(self.rows) // n_rows, 1)
+        chosen = np.arange(0, len(self.rows), step)[:n_rows]
+        rows = np.empty((len(chosen), *self.rows.shape[1:]), self.rows.dtype)
+        gather(self.rows, chosen, rows)
+        return rows
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Shape, type and a check sum of some rows and of all weights."""
+        return {
+            "shape": list(self.rows.shape),
+            "dtype": str(self.rows.dtype),
+            "checksum": zlib.crc32(self.head(64).tobytes()),
+            "weights": zlib.crc32(self.weight.tobytes()),
+        }
+
+
+class StreamSource(Source):
+    """Arrays of rows from an iterator that `restart` makes anew for every epoch.
+
+    Rows are shuffled within a block; their order between blocks is that of the stream.
+    """
+
+    def __init__(self, restart: Callable[[], Iterable[Any]], check: Callable[[Any], NDArray[Any]]):
+        self.restart = restart
+        self.check = check
+        self._head: NDArray[Any] | None = None
+
+    def blocks(
+        self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
+    ) -> Iterator[Block]:
+        """Blocks of equal size; the last one is padded."""
+        empty = True
+        for number, (rows, size) in enumerate(self._regular(batch_size)):
+            empty = False
+            order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
+            if number < skip:
+                continue
+            weight, index = np.zeros(size, np.float32), np.zeros(size, np.int32)
+            weight[: len(rows)], index[: len(rows)] = 1.0, order
+            full = np.zeros((size, *rows.shape[1:]), rows.dtype)
+            full[: len(rows)] = rows
+            yield Block(full, index.reshape(-1, batch_size), weight.reshape(-1, batch_size))
+        if empty:
+            raise ValueError(
+                "X: expected an iterator that gives arrays of samples, got an empty one; training "
+                "runs over it once per epoch, so pass a function that makes a new iterator (or an "
+                "object whose __iter__ does)."
+            )
+
+    def _regular(self, batch_size: int) -> Iterator[tuple[NDArray[Any], int]]:
+        """The stream's rows in pieces of one size, and that size."""
+        waiting: list[NDArray[Any]] = []
+        n_waiting, size = 0, None
+        for piece in self.restart():
+            rows = self.check(piece)
+            if size is None:
+                row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
+                size = max(min(BLOCK_BYTES // row_bytes, 2**16) // batch_size, 1) * batch_size
+            waiting.append(rows)
+            n_waiting += len(rows)
+            while n_waiting >= size:
+                everything = np.concatenate(waiting)
+                yield everything[:size], size
+                waiting, n_waiting = [everything[size:]], n_waiting - size
+        if n_waiting:
+            assert size is not None
+            yield np.concatenate(waiting), size
+
+    def head(self, n_rows: int) -> NDArray[Any]:
+        """The first rows of the stream."""
+        if self._head is None or len(self._head) < n_rows:
+            taken: list[NDArray[Any]] = []
+            for piece in self.restart():
+                taken.append(self.check(piece)[:n_rows])
+                if sum(map(len, taken)) >= n_rows:
+                    break
+            if not taken:
+                next(self.blocks(None, 1))
+            self._head = np.concatenate(taken)[:n_rows]
+        return self._head[:n_rows]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """A check sum of the first rows."""
+        return {"checksum": zlib.crc32(self.head(64).tobytes())}
+
+
+def is_memory_mapped(array: Any) -> bool:
+    """Whether an array's rows are read from a file when they are looked at."""
+    while array is not None:
+        if isinstance(array, (np.memmap, mmap.mmap)):
+            return True
+        array = getattr(array, "base", None)
+    return False
+
+
+def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
+    """Copy rows, in small steps that give the pages of a memory-mapped file back."""
+    row_bytes = max(source.nbytes // max(len(source), 1), 1)
+    # A step may touch a page cluster of 64 KiB for every row.
+    step = max(BLOCK_BYTES // max(row_bytes, 2**16), 1)
+    order = np.argsort(chosen, kind="stable")
+    for start in range(0, len(chosen), step):
+        part = order[start : start + step]
+        target[part] = source[chosen[part]]
+        release(source)
+
+
+def release(array: Any) -> None:
+    """Let the pages of a read-only memory-mapped file go; they are read again when needed."""
+    while array is not None:
+        if isinstance(array, np.memmap) and array.mode in ("r", "r+"):
+            handle = getattr(array, "_mmap", None)
+            if handle is not None and hasattr(mmap, "MADV_DONTNEED"):
+                handle.madvise(mmap.MADV_DONTNEED)
+            return
+        array = getattr(array, "base", None)

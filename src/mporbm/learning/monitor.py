@@ -1,0 +1,71 @@
+"""What is watched while a machine learns."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import Bernoulli, Coupling, Machine
+from ..tensor.network import squared_norm
+
+
+def reconstruction_error(machine: Machine, visible: Array) -> Array:
+    """The mean square of ``V - E[V | E[H | V]]`` over the units, for each sample."""
+    passed = machine.visible_mean(machine.hidden_mean(visible))
+    return ((visible - passed) ** 2).reshape(len(visible), -1).mean(axis=1)
+
+
+def pseudo_log_likelihood(machine: Machine, visible: Array, units: Array) -> Array:
+    """``sum_i log p(v_i | all other visible units)`` of each sample, Bernoulli units.
+
+    Estimated from the conditionals of some units, given by their flat indices:
+    ``log p(v_i | rest) = log sigmoid(F(V with v_i flipped) - F(V))``.
+    """
+    n_visible = math.prod(machine.visible_shape)
+    flat = visible.reshape(len(visible), n_visible)
+    free_energy = machine.free_energy(visible)
+
+    def conditional(unit: Array) -> Array:
+        flipped = flat.at[:, unit].set(1.0 - flat[:, unit])
+        difference = machine.free_energy(flipped.reshape(visible.shape)) - free_energy
+        return jax.nn.log_sigmoid(difference)
+
+    conditionals: Array = jax.lax.map(conditional, units)
+    return n_visible * conditionals.mean(axis=0)
+
+
+def score_samples(machine: Machine, visible: Array, units: Array) -> Array:
+    """How well a machine explains each sample; larger is better.
+
+    Pseudo-log-likelihood for Bernoulli units, minus the reconstruction error for Gaussian ones.
+    """
+    if isinstance(machine.visible_units, Bernoulli):
+        return pseudo_log_likelihood(machine, visible, units)
+    return -reconstruction_error(machine, visible)
+
+
+class Snapshot(eqx.Module):
+    """Means over some samples."""
+
+    reconstruction_error: Array
+    score: Array
+    free_energy: Array
+
+
+@eqx.filter_jit
+def snapshot(machine: Machine, visible: Array, units: Array) -> Snapshot:
+    """What a few samples tell about a machine."""
+    visible = visible.astype(machine.coupling.dtype)
+    return Snapshot(
+        reconstruction_error(machine, visible).mean(),
+        score_samples(machine, visible, units).mean(),
+        machine.free_energy(visible).mean(),
+    )
+
+
+@eqx.filter_jit
+def weight_norm(coupling: Coupling) -> Array:
+    """The Frobenius norm of W, whatever the gauge of its factors."""
+    return jnp.sqrt(jnp.maximum(squared_norm(coupling.nodes()), 0.0))

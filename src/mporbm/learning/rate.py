@@ -1,0 +1,54 @@
+"""Learning rates: the automatic rule, and schedules."""
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .scheme import Rates
+
+Schedule = Literal["constant", "linear", "cosine"]
+
+LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.3, 40.0
+BIAS_RATE = 0.05
+
+
+def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
+    """Rates from the scale of the data and the number of updates.
+
+    While the weights are still small, an update multiplies their strongest pattern by
+    ``1 + rate v / 4``, with v the largest variance of the data in any direction. The rate of the
+    coupling is set so that this growth g is 0.06 for long trainings and larger for short ones,
+    ``g = 40 / n_updates``, but at most 0.3, above which fields overflow:
+
+    ``rate = 4 g / v``.
+
+    Biases feel single units, whatever their number: their rate is 0.05.
+    """
+    growth = LEAST_GROWTH
+    if n_updates is not None:
+        growth = min(max(TOTAL_GROWTH / max(n_updates, 1), LEAST_GROWTH), MOST_GROWTH)
+    # Constant data say nothing about a scale: any rate will do.
+    variance = largest_variance(rows) or 1.0
+    return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
+
+
+def largest_variance(rows: NDArray[Any]) -> float:
+    """The variance of the data along their first principal axis."""
+    flat = np.asarray(rows, np.float32).reshape(len(rows), -1)
+    flat = flat - flat.mean(axis=0)
+    smaller = flat @ flat.T if len(flat) <= flat.shape[1] else flat.T @ flat
+    return float(np.linalg.eigvalsh(smaller / len(flat))[-1])
+
+
+def schedule_factor(schedule: Schedule, progress: float) -> float:
+    """What a schedule multiplies the rate with after a share of the training.
+
+    ``"linear"`` and ``"cosine"`` fall from 1 to 0.
+    """
+    if schedule == "linear":
+        return 1.0 - progress
+    if schedule == "cosine":
+        return 0.5 * (1.0 + math.cos(math.pi * progress))
+    return 1.0

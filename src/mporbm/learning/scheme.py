@@ -1,0 +1,205 @@
+"""Schemes: which parameters one update moves (the paper's CD-SU and CD-AOP, and two-site).
+
+Each is an ``(init, step)`` pair: ``init(key, rule, machine, n_chains)`` gives the state of
+learning, ``step(key, rule, state, data, rates)`` the state after one batch.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import Machine
+from .gauge import natural
+from .gradient import Batch, GradientInfo, gradient
+from .negative import NegativePhase
+from .parameters import Parameters, n_factors
+
+
+class Rates(eqx.Module):
+    """Learning rates of the coupling and of the biases; the paper's alpha is both."""
+
+    coupling: Array
+    bias: Array
+
+    def __init__(self, coupling: Any, bias: Any):
+        self.coupling = jnp.asarray(coupling, float)
+        self.bias = jnp.asarray(bias, float)
+
+    def __mul__(self, factor: Any) -> "Rates":
+        return Rates(self.coupling * factor, self.bias * factor)
+
+
+class Rule(eqx.Module):
+    """How a gradient becomes an increment, the same for every scheme (lines 11-14 of Algorithm 1).
+
+    ``velocity <- momentum velocity + rate g``, ``theta <- theta + velocity``. With the gauge,
+    factors move by the velocity times inverse Gram matrices (`mporbm.learning.gauge`): momentum
+    averages plain gradients, and where the other factors are now decides how far they carry.
+
+    Weight decay takes ``rate weight_decay`` of every moved factor, with the gauge the exact
+    gradient of ``-weight_decay/2 |W|^2``. A sparsity target t adds ``sparsity_cost (t -
+    E_data[H])`` to the gradient of the hidden bias.
+    """
+
+    negative_phase: NegativePhase
+    gauge: bool = eqx.field(static=True)
+    momentum: Array
+    weight_decay: Array
+    sparsity_target: Array
+    sparsity_cost: Array
+
+    def __init__(
+        self,
+        negative_phase: NegativePhase,
+        *,
+        gauge: bool = True,
+        momentum: Any = 0.5,
+        weight_decay: Any = 0.0,
+        sparsity_target: Any = 0.0,
+        sparsity_cost: Any = 0.0,
+    ):
+        self.negative_phase = negative_phase
+        self.gauge = gauge
+        self.momentum = jnp.asarray(momentum, float)
+        self.weight_decay = jnp.asarray(weight_decay, float)
+        self.sparsity_target = jnp.asarray(sparsity_target, float)
+        self.sparsity_cost = jnp.asarray(sparsity_cost, float)
+
+    def gradient(
+        self, machine: Machine, data: Batch, samples: Batch, moved: Sequence[int]
+    ) -> tuple[Parameters, GradientInfo]:
+        """The gradient of the moved factors and both biases, with the pull to sparsity."""
+        ascent, info = gradient(machine, data, samples, moved)
+        sparse = self.sparsity_cost * (self.sparsity_target - info.hidden_rate)
+        hidden_bias = ascent.hidden_bias + sparse.astype(ascent.hidden_bias.dtype)
+        return Parameters(ascent.factors, ascent.visible_bias, hidden_bias), info
+
+    def velocity(self, velocity: Array, ascent: Array, rate: Array) -> Array:
+        """``momentum velocity + rate g``."""
+        return (self.momentum * velocity + rate * ascent).astype(velocity.dtype)
+
+    def decayed(self, factor: Array, rate: Array) -> Array:
+        """A factor after weight decay."""
+        return factor * (1.0 - rate * self.weight_decay).astype(factor.dtype)
+
+
+class LearningState(eqx.Module):
+    """All that an update changes."""
+
+    machine: Machine
+    velocity: Parameters
+    chains: Any
+
+
+class StepInfo(eqx.Module):
+    """What one batch showed."""
+
+    gradient_norm: Array
+    """The norm of the gradient of all moved parameters, averaged over the updates."""
+    largest_field: Array
+    """The largest absolute value of any hidden field."""
+
+
+class Scheme(eqx.Module):
+    """Which parameters one update moves."""
+
+    def init(self, key: Array, rule: Rule, machine: Machine, n_chains: int) -> LearningState:
+        """No velocity, fresh chains."""
+        chains = rule.negative_phase.init(key, machine, n_chains)
+        return LearningState(machine, Parameters.zeros_like(machine), chains)
+
+    @abstractmethod
+    def n_updates(self, machine: Machine) -> int:
+        """How many updates one batch gives."""
+
+    @abstractmethod
+    def step(
+        self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+    ) -> tuple[LearningState, StepInfo]:
+        """All updates that one batch gives."""
+
+
+class Simultaneous(Scheme):
+    """CD-SU: all factors and both biases at once."""
+
+    def n_updates(self, machine: Machine) -> int:
+        """One."""
+        return 1
+
+    def step(
+        self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+    ) -> tuple[LearningState, StepInfo]:
+        """One negative phase, one update."""
+        every = tuple(range(n_factors(state.machine)))
+        return update(key, rule, state, data, rates, every)
+
+
+class Alternating(Scheme):
+    """CD-AOP, Algorithm 1: one factor and both biases after the other.
+
+    Every update has a negative phase of its own, with the factors as they are then.
+    """
+
+    def n_updates(self, machine: Machine) -> int:
+        """One for every factor."""
+        return n_factors(machine)
+
+    def step(
+        self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+    ) -> tuple[LearningState, StepInfo]:
+        """As many updates as there are factors."""
+        infos = []
+        for k, factor_key in enumerate(jax.random.split(key, self.n_updates(state.machine))):
+            state, info = update(factor_key, rule, state, data, rates, (k,))
+            infos.append(info)
+        return state, combine(infos)
+
+
+def update(
+    key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates, moved: tuple[int, ...]
+) -> tuple[LearningState, StepInfo]:
+    """A negative phase, then a step of the moved factors and both biases."""
+    machine = state.machine
+    chains, samples = rule.negative_phase.step(key, machine, state.chains, data)
+    ascent, info = rule.gradient(machine, data, samples, moved)
+    old, theta = state.velocity, Parameters.of(machine)
+    velocity = Parameters(
+        tuple(
+            v if g is None else rule.velocity(v, g, rates.coupling)
+            for v, g in zip(old.factors, ascent.factors, strict=True)
+        ),
+        rule.velocity(old.visible_bias, ascent.visible_bias, rates.bias),
+        rule.velocity(old.hidden_bias, ascent.hidden_bias, rates.bias),
+    )
+    steps: tuple[Array | None, ...] = tuple(
+        v if k in moved else None for k, v in enumerate(velocity.factors)
+    )
+    if rule.gauge:
+        steps = natural(machine.coupling, steps)
+    moved_theta = Parameters(
+        tuple(
+            w if step is None else rule.decayed(w, rates.coupling) + step
+            for w, step in zip(theta.factors, steps, strict=True)
+        ),
+        theta.visible_bias + velocity.visible_bias,
+        theta.hidden_bias + velocity.hidden_bias,
+    )
+    step_info = StepInfo(norm(ascent), info.largest_field)
+    return LearningState(moved_theta.into(machine), velocity, chains), step_info
+
+
+def combine(infos: Sequence[StepInfo]) -> StepInfo:
+    """Several updates as one: the mean gradient norm, the largest field."""
+    norms = jnp.stack([info.gradient_norm for info in infos])
+    fields = jnp.stack([info.largest_field for info in infos])
+    return StepInfo(norms.mean(), fields.max())
+
+
+def norm(tree: Any) -> Array:
+    """The Frobenius norm of all arrays together."""
+    return jnp.sqrt(sum(jnp.vdot(array, array) for array in jax.tree.leaves(tree)))

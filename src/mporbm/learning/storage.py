@@ -1,0 +1,94 @@
+"""Files of named arrays and JSON metadata (safetensors): written atomically, never executed."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+FORMAT = "mporbm"
+FORMAT_VERSION = 1
+
+
+class FileFormatError(ValueError):
+    """A file that is not what it should be: truncated, corrupted, foreign or from the future."""
+
+
+def write(
+    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], header: Mapping[str, Any]
+) -> None:
+    """Write a file of one kind; a crash leaves the old file or the new one, never half of one."""
+    target = Path(path)
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "kind": kind,
+        "header": json.dumps(header),
+    }
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    try:
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+            temporary,
+            metadata,
+        )
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The arrays and the header of a file of one kind."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            header = _check_header(path, kind, metadata)
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error}") from error
+    except (SafetensorError, UnicodeDecodeError) as error:
+        raise FileFormatError(
+            f"{os.fspath(path)}: expected a {kind} file of mporbm, got one that is truncated, "
+            f"corrupted or of another program ({error})."
+        ) from error
+    return arrays, header
+
+
+def _check_header(path: str | os.PathLike[str], kind: str, metadata: dict[str, str]) -> Any:
+    name = os.fspath(path)
+    if metadata.get("format") != FORMAT:
+        raise FileFormatError(
+            f"{name}: expected a {kind} file of mporbm, got a safetensors file of another program."
+        )
+    version = metadata.get("format_version")
+    if version != str(FORMAT_VERSION):
+        raise FileFormatError(
+            f"{name}: expected format version {FORMAT_VERSION}, got {version!r}; install a newer "
+            f"version of mporbm to read it."
+        )
+    if metadata.get("kind") != kind:
+        raise FileFormatError(f"{name}: expected a {kind} file, got a {metadata.get('kind')} file.")
+    try:
+        header = json.loads(metadata.get("header", ""))
+    except json.JSONDecodeError as error:
+        raise FileFormatError(f"{name}: its header is corrupted ({error}).") from error
+    if not isinstance(header, dict):
+        raise FileFormatError(f"{name}: its header is not a table of names and values.")
+    return header

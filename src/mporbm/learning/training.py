@@ -1,0 +1,304 @@
+"""The training loop: the only place that knows of epochs, files, progress and signals."""
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from threadpoolctl import threadpool_limits
+
+from ..machine import Machine, MPOCoupling
+from . import checkpoint
+from .data import Block, Source
+from .gradient import Batch
+from .interrupt import Interrupts
+from .monitor import snapshot, weight_norm
+from .rate import Schedule, schedule_factor
+from .scheme import LearningState, Rates, Rule, Scheme
+from .two_site import TwoSite, truncate, used_ranks
+
+N_WATCHED = 128
+"""Samples that are watched every epoch."""
+N_WATCHED_UNITS = 4
+"""Visible units whose conditionals estimate the pseudo-likelihood of watched samples."""
+MAX_BACK_OFFS = 10
+
+
+class DivergenceWarning(UserWarning):
+    """Fields became too large or not finite; the last good parameters were kept."""
+
+
+class BlockInfo(eqx.Module):
+    """What the batches of a block showed."""
+
+    gradient_norm: Array
+    n_batches: Array
+    healthy: Array
+
+
+@eqx.filter_jit
+def run_block(
+    scheme: Scheme,
+    rule: Rule,
+    state: LearningState,
+    block: tuple[Array, Array, Array],
+    key: Array,
+    first: Array,
+    rates: Rates,
+    field_limit: Array,
+) -> tuple[LearningState, BlockInfo]:
+    """All batches of a block in one compiled call.
+
+    The key of a batch depends on its number in the epoch only. From the first unhealthy batch on
+    nothing moves; batches of padding alone move nothing.
+    """
+    rows, index, weight = block
+    shape, dtype = state.machine.visible_shape, state.machine.coupling.dtype
+
+    def body(
+        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array]
+    ) -> tuple[tuple[LearningState, BlockInfo], None]:
+        state, info = carry
+        number, chosen, weight = batch
+        visible = rows[chosen].reshape(-1, *shape).astype(dtype)
+        total = weight.sum()
+        used = total > 0.0
+        data = Batch(visible, (weight / jnp.where(used, total, 1.0)).astype(dtype))
+        new, step = scheme.step(jax.random.fold_in(key, number), rule, state, data, rates)
+        healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
+        healthy = info.healthy & (healthy | ~used)
+        moves = healthy & used
+        state = jax.tree.map(lambda a, b: jnp.where(moves, a, b), new, state)
+        gradient_norm = jnp.where(moves, step.gradient_norm, 0.0)
+        return (
+            state,
+            BlockInfo(info.gradient_norm + gradient_norm, info.n_batches + moves, healthy),
+        ), None
+
+    start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
+    numbers = first + jnp.arange(len(index))
+    (state, info), _ = jax.lax.scan(body, (state, start), (numbers, index, weight))
+    return state, info
+
+
+class Settings(eqx.Module):
+    """How long to train, and what to do on the way."""
+
+    n_iter: int
+    batch_size: int
+    schedule: Schedule
+    tolerance: float
+    """What `TwoSite` drops of W at the end of an epoch, relative to its norm."""
+    n_iter_no_change: int | None
+    """Stop after so many epochs without a better validation score; None trains to the end."""
+    on_divergence: Literal["stop", "back-off"]
+    checkpoint: str | None
+    checkpoint_interval: int
+    shuffle: bool = True
+
+
+class Training:
+    """One run of training, from its first epoch or from a checkpoint."""
+
+    def __init__(
+        self,
+        scheme: Scheme,
+        rule: Rule,
+        machine: Machine,
+        source: Source,
+        validation: Source | None,
+        rates: Rates,
+        seed: int,
+        settings: Settings,
+        *,
+        identity: dict[str, Any] | None = None,
+        continued: LearningState | None = None,
+        progress: checkpoint.Progress | None = None,
+    ):
+        self.scheme, self.rule, self.rates, self.seed = scheme, rule, rates, seed
+        self.source, self.validation, self.settings = source, validation, settings
+        self.key = jax.random.key(seed)
+        self.state = continued or _init(scheme, rule, self.key, machine, settings.batch_size)
+        self.progress = progress or checkpoint.Progress()
+        self.best_machine: Machine | None = None
+        self._watched = source.head(N_WATCHED)
+        self._watched_validation = None if validation is None else validation.head(N_WATCHED)
+        n_visible = math.prod(machine.visible_shape)
+        units = np.random.default_rng(seed).choice(n_visible, min(N_WATCHED_UNITS, n_visible))
+        self._units = jnp.asarray(units, jnp.int32)
+        largest = float(np.abs(np.asarray(self._watched, np.float64)).max(initial=1.0))
+        # No sensible weights give a unit more than this: each of its inputs would have to count
+        # as much as a saturated unit.
+        self._field_limit = jnp.asarray(100.0 + 10.0 * n_visible * largest)
+        self.identity = {**(identity or {}), "data": source.fingerprint(), "seed": seed}
+        if settings.checkpoint is not None and Path(settings.checkpoint).exists():
+            self._resume(settings.checkpoint)
+
+    @property
+    def machine(self) -> Machine:
+        """The machine as it is now: the best one if there is a validation score."""
+        return self.state.machine if self.best_machine is None else self.best_machine
+
+    def run(self, on_epoch: Callable[["Training"], bool] | None = None) -> None:
+        """Train until the last epoch, an early stop, a divergence or a signal.
+
+        `on_epoch` is called after every epoch and ends the training by returning True.
+        """
+        # LAPACK's threads spin between its short calls and take the cores from XLA's.
+        with Interrupts() as interrupts, threadpool_limits(1, user_api="blas"):
+            while self.progress.epoch < self.settings.n_iter and not self.progress.stopped:
+                if not self._epoch(interrupts):
+                    break
+                self.progress.stopped = self._no_change()
+                if self._checkpoint_due():
+                    self._save()
+                if on_epoch is not None and on_epoch(self):
+                    break
+                if interrupts.signal is not None:
+                    self._save()
+                    interrupts.obey()
+
+    def _epoch(self, interrupts: Interrupts) -> bool:
+        """One epoch, again with smaller rates if it diverges; whether to go on."""
+        while True:
+            started = time.perf_counter()
+            begin = self.state, self.progress.copy()
+            if self._run_blocks(interrupts):
+                self._record(time.perf_counter() - started)
+                return True
+            self.state, self.progress = begin
+            rate = float(self.rates.coupling) * self.progress.rate_factor
+            epoch, smaller = self.progress.epoch + 1, rate / 4.0
+            if self.settings.on_divergence == "stop":
+                warnings.warn(
+                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch}; the "
+                    f"parameters before it were kept and training stopped. Try "
+                    f"learning_rate={smaller:.2g}, or on_divergence='back-off'.",
+                    DivergenceWarning,
+                    stacklevel=2,
+                )
+                return False
+            if self.progress.n_back_offs == MAX_BACK_OFFS:
+                warnings.warn(
+                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch} after "
+                    f"{MAX_BACK_OFFS} back-offs; the parameters before it were kept and training "
+                    f"stopped. Check the scale of the data.",
+                    DivergenceWarning,
+                    stacklevel=2,
+                )
+                return False
+            self.progress.n_back_offs += 1
+            self.progress.rate_factor /= 4.0
+
+    def _run_blocks(self, interrupts: Interrupts) -> bool:
+        """The blocks of an epoch from where it stands; whether all were healthy."""
+        progress, batch_size = self.progress, self.settings.batch_size
+        epoch_key = jax.random.fold_in(self.key, progress.epoch + 1)
+        factor = progress.rate_factor * schedule_factor(
+            self.settings.schedule, progress.epoch / max(self.settings.n_iter, 1)
+        )
+        rates = self.rates * factor
+        rng = np.random.default_rng([self.seed, progress.epoch]) if self.settings.shuffle else None
+        pending: BlockInfo | None = None
+        for block in self.source.blocks(rng, batch_size, skip=progress.n_blocks):
+            # While a block is computed the next one is read; its verdict is asked for after that.
+            if pending is not None and not self._account(pending):
+                return False
+            if interrupts.signal is not None:
+                self._save()
+                interrupts.obey()
+            self.state, pending = run_block(
+                self.scheme,
+                self.rule,
+                self.state,
+                _on_device(block),
+                epoch_key,
+                jnp.asarray(progress.n_blocks * len(block.chosen)),
+                rates,
+                self._field_limit,
+            )
+            progress.n_blocks += 1
+        return pending is None or self._account(pending)
+
+    def _account(self, info: BlockInfo) -> bool:
+        self.progress.gradient_norm += float(info.gradient_norm)
+        self.progress.n_batches += int(info.n_batches)
+        return bool(info.healthy)
+
+    def _record(self, seconds: float) -> None:
+        """End an epoch: truncate, watch, remember the best."""
+        progress = self.progress
+        if isinstance(self.scheme, TwoSite):
+            machine = truncate(self.state.machine, self.settings.tolerance)
+            self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
+        machine = self.state.machine
+        seen = snapshot(machine, jnp.asarray(self._watched), self._units)
+        factor = progress.rate_factor * schedule_factor(
+            self.settings.schedule, progress.epoch / max(self.settings.n_iter, 1)
+        )
+        entry: dict[str, Any] = {
+            "epoch": progress.epoch + 1,
+            "learning_rate": float(self.rates.coupling) * factor,
+            "reconstruction_error": float(seen.reconstruction_error),
+            "score": float(seen.score),
+            "free_energy": float(seen.free_energy),
+            "gradient_norm": progress.gradient_norm / max(progress.n_batches, 1),
+            "weight_norm": float(weight_norm(machine.coupling)),
+            "seconds": seconds,
+        }
+        if isinstance(machine.coupling, MPOCoupling):
+            entry["ranks"] = list(used_ranks(machine.coupling.mpo))
+        if self._watched_validation is not None:
+            other = snapshot(machine, jnp.asarray(self._watched_validation), self._units)
+            entry["validation_score"] = float(other.score)
+            entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
+        progress.end_epoch(entry)
+        if self.settings.n_iter_no_change is not None and self._watched_validation is not None:
+            score = entry["validation_score"]
+            if score > progress.best_score:
+                progress.best_score, progress.best_epoch = score, progress.epoch
+                self.best_machine = machine
+
+    def _no_change(self) -> bool:
+        patience = self.settings.n_iter_no_change
+        if patience is None or self.validation is None:
+            return False
+        return self.progress.epoch - self.progress.best_epoch >= patience
+
+    def _checkpoint_due(self) -> bool:
+        ended = self.progress.stopped or self.progress.epoch == self.settings.n_iter
+        return ended or self.progress.epoch % self.settings.checkpoint_interval == 0
+
+    def _save(self) -> None:
+        if self.settings.checkpoint is not None:
+            checkpoint.save(
+                self.settings.checkpoint,
+                {"state": self.state, "best": self.best_machine},
+                self.progress,
+                {**self.identity, "rates": [float(self.rates.coupling), float(self.rates.bias)]},
+            )
+
+    def _resume(self, path: str | os.PathLike[str]) -> None:
+        template = {"state": self.state, "best": self.state.machine}
+        trees, self.progress, identity = checkpoint.load(path, template)
+        rates = identity.pop("rates")
+        checkpoint.check_identity(path, identity, self.identity)
+        self.state, self.best_machine = trees["state"], trees["best"]
+        self.rates = Rates(*rates)
+
+
+@eqx.filter_jit
+def _init(scheme: Scheme, rule: Rule, key: Array, machine: Machine, n_chains: int) -> LearningState:
+    return scheme.init(jax.random.fold_in(key, 0), rule, machine, n_chains)
+
+
+def _on_device(block: Block) -> tuple[Array, Array, Array]:
+    return jnp.asarray(block.rows), jnp.asarray(block.chosen), jnp.asarray(block.weight)

@@ -1,0 +1,47 @@
+"""Block Gibbs sampling: all hidden units, then all visible units, at once."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import Machine
+
+
+def gibbs_step(key: Array, machine: Machine, visible: Any, inverse_temperature: Any = 1.0) -> Array:
+    """V' ~ p(V | H) after H ~ p(H | V): leaves the model's distribution of V as it is.
+
+    At an inverse temperature b below 1 the distribution is the flatter
+
+    ``p_b(V, H) ~ exp(b (<V, W(H)> + <C, H>) + <V, B>)``,
+
+    which at b = 0 is the machine without hidden layer: independent visible units at the rate that
+    B gives them. `inverse_temperature` broadcasts against the fields.
+    """
+    up, down = jax.random.split(key)
+    hidden = machine.hidden_units.sample(up, inverse_temperature * machine.hidden_field(visible))
+    field = inverse_temperature * machine.coupling.apply(hidden) + machine.visible_bias
+    return machine.visible_units.sample(down, field)
+
+
+def gibbs(key: Array, machine: Machine, visible: Any, n_steps: int = 1) -> Array:
+    """`n_steps` of `gibbs_step`; no step gives the visible states back."""
+    state: Array = jnp.asarray(visible, machine.coupling.dtype)
+    first, rest = jax.random.split(key)
+    # The first step stands outside of the loop: XLA then shares its hidden field with whoever
+    # else needs it, as the gradient of contrastive divergence does.
+    if n_steps > 0:
+        state = gibbs_step(first, machine, state)
+    if n_steps > 1:
+        keys = jax.random.split(rest, n_steps - 1)
+        state, _ = jax.lax.scan(
+            lambda state, key: (gibbs_step(key, machine, state), None), state, keys
+        )
+    return state
+
+
+def independent_units(key: Array, machine: Machine, leading: tuple[int, ...]) -> Array:
+    """Visible states of the machine without hidden layer, of shape (*leading, *visible_shape)."""
+    shape = (*leading, *machine.visible_shape)
+    return machine.visible_units.sample(key, jnp.broadcast_to(machine.visible_bias, shape))

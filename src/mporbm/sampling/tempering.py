@@ -1,0 +1,93 @@
+"""Parallel tempering: chains at several temperatures that exchange their states."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import Machine
+from .gibbs import gibbs_step, independent_units
+
+
+class TemperingState(eqx.Module):
+    """Visible states of shape (n_temperatures, n_chains, *visible_shape), coldest last."""
+
+    visible: Array
+    n_steps: Array
+
+
+class TemperingInfo(eqx.Module):
+    """What a step did."""
+
+    acceptance: Array
+    """The share of proposed exchanges that were accepted."""
+
+
+class Tempering(eqx.Module):
+    """Chains at inverse temperatures 0 = b_1 < ... < b_T = 1 (Desjardins et al., 2010).
+
+    Every step makes one Gibbs step at each temperature and then proposes to exchange the states
+    of neighbours, (1, 2), (3, 4), ... and (2, 3), (4, 5), ... in turns. With the hidden layer
+    summed out, the exchange of V and V' at b and b' is accepted with probability
+
+    ``min(1, p_b(V') p_b'(V) / (p_b(V) p_b'(V')))``.
+    """
+
+    n_temperatures: int = eqx.field(static=True)
+
+    def __init__(self, n_temperatures: int = 10):
+        self.n_temperatures = n_temperatures
+
+    @property
+    def inverse_temperatures(self) -> Array:
+        """b_1..b_T, evenly spaced."""
+        return jnp.linspace(0.0, 1.0, self.n_temperatures)
+
+    def init(self, key: Array, machine: Machine, n_chains: int) -> TemperingState:
+        """Chains that start as independent units, which is exact for the hottest."""
+        visible = independent_units(key, machine, (self.n_temperatures, n_chains))
+        return TemperingState(visible, jnp.zeros((), jnp.int32))
+
+    def step(
+        self, key: Array, machine: Machine, state: TemperingState
+    ) -> tuple[TemperingState, TemperingInfo]:
+        """A Gibbs step at every temperature, then exchanges between neighbours."""
+        gibbs_key, exchange_key = jax.random.split(key)
+        b = self.inverse_temperatures.astype(machine.coupling.dtype)
+        visible = jax.vmap(lambda key, v, b: gibbs_step(key, machine, v, b))(
+            jax.random.split(gibbs_key, self.n_temperatures), state.visible, b
+        )
+        source, acceptance = self._exchange(exchange_key, machine, visible, b, state.n_steps % 2)
+        n_chains = visible.shape[1]
+        visible = visible[source, jnp.arange(n_chains)]
+        return TemperingState(visible, state.n_steps + 1), TemperingInfo(acceptance)
+
+    def _exchange(
+        self, key: Array, machine: Machine, visible: Array, b: Array, parity: Any
+    ) -> tuple[Array, Array]:
+        """For every temperature and chain, the temperature its new state comes from."""
+        n_chains = visible.shape[1]
+        field = machine.hidden_field(visible)
+        colder = jnp.minimum(jnp.arange(self.n_temperatures) + 1, self.n_temperatures - 1)
+
+        def score(b: Array, field: Array) -> Array:
+            """``log p_b(V) + log Z_b``, but for <V, B>, which cancels in an exchange."""
+            b = b.reshape(-1, *(1,) * (field.ndim - 1))
+            terms = machine.hidden_units.log_partition(b * field)
+            return terms.sum(axis=tuple(range(2, field.ndim)))
+
+        log_ratio = (
+            score(b, field[colder])
+            + score(b[colder], field)
+            - score(b, field)
+            - score(b[colder], field[colder])
+        )
+        # Entry t stands for the pair (t, t + 1); the last one has no partner.
+        active = (jnp.arange(self.n_temperatures) % 2 == parity).at[-1].set(False)
+        uniform = jax.random.uniform(key, (self.n_temperatures, n_chains), dtype=log_ratio.dtype)
+        accepted = active[:, None] & (jnp.log(uniform) < log_ratio)
+        received = jnp.roll(accepted, 1, axis=0)
+        source = jnp.arange(self.n_temperatures)[:, None] + accepted - received
+        return source, accepted.sum() / (jnp.maximum(active.sum(), 1) * n_chains)
