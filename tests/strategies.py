@@ -2,7 +2,9 @@
 
 import math
 
+import jax
 import numpy as np
+import scipy.stats
 from hypothesis import strategies as st
 
 from mporbm.machine import (
@@ -13,6 +15,7 @@ from mporbm.machine import (
     KroneckerCoupling,
     Machine,
     MPOCoupling,
+    exact,
 )
 from mporbm.tensor import MPO, MPS
 
@@ -109,3 +112,48 @@ def machines(draw, kinds=KINDS):
     rng = np.random.default_rng(draw(seeds))
     coupling = random_coupling(kind, visible, hidden, rank, rng)
     return random_machine(coupling, rng, gaussian=draw(st.booleans()))
+
+
+VISIBLE, HIDDEN = (3, 2), (2, 2)
+"""One tiny shape for all tests of samplers and learning, so that programs compile once."""
+
+
+def tiny_machine(kind: str = "mpo", seed: int = 0, scale: float = 1.0, rank: int = 2) -> Machine:
+    """A machine of 6 visible and 4 hidden units whose distribution is far from uniform."""
+    rng = np.random.default_rng(seed)
+    coupling = random_coupling(kind, VISIBLE, HIDDEN, rank, rng)
+    machine = random_machine(coupling, rng)
+    return Machine(
+        jax.tree.map(lambda factor: scale * factor, coupling),
+        machine.visible_bias,
+        machine.hidden_bias,
+    )
+
+
+def exact_samples(machine: Machine, n_samples: int, rng) -> np.ndarray:
+    """Independent visible states drawn from the enumerated distribution."""
+    probabilities = np.asarray(exact.visible_distribution(machine))
+    return all_states(machine)[rng.choice(len(probabilities), n_samples, p=probabilities)]
+
+
+def all_states(machine: Machine) -> np.ndarray:
+    """Every visible state, in the order of `exact.visible_distribution`."""
+    n_units = math.prod(machine.visible_shape)
+    states = np.arange(2**n_units)[:, None] >> np.arange(n_units)[::-1] & 1
+    return states.reshape(-1, *machine.visible_shape).astype(float)
+
+
+def assert_distributed(samples, probabilities) -> None:
+    """Chi-squared test that binary samples come from a distribution over all states."""
+    flat = np.asarray(samples).reshape(len(samples), -1)
+    assert set(np.unique(flat)) <= {0.0, 1.0}
+    numbers = flat.astype(int) @ (2 ** np.arange(flat.shape[1])[::-1])
+    observed = np.bincount(numbers, minlength=len(probabilities))
+    expected = len(samples) * np.asarray(probabilities)
+    # States too rare for the normal approximation count as one.
+    rare = expected < 5.0
+    observed = np.append(observed[~rare], observed[rare].sum())
+    expected = np.append(expected[~rare], max(expected[rare].sum(), 1e-300))
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    limit = scipy.stats.chi2.isf(1e-5, len(expected) - 1)
+    assert statistic < limit, f"chi-squared {statistic:.1f}, expected at most {limit:.1f}"

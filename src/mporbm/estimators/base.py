@@ -36,8 +36,9 @@ from ..learning import (
     automatic_rates,
 )
 from ..learning.checkpoint import Progress
-from ..learning.data import Source, is_memory_mapped
+from ..learning.data import Source
 from ..learning.monitor import score_samples
+from ..learning.start import base_rate_bias
 from ..machine import Coupling, Gaussian, Machine
 from ..sampling import gibbs, independent_units
 from ..tensor.check import (
@@ -82,7 +83,7 @@ class BoltzmannMachine(
     weight_decay: float = 0.0
     sparsity_target: float | None = None
     sparsity_cost: float = 0.1
-    visible_bias_init: str = "data"
+    init: str = "data"
     batch_size: int = 100
     n_iter: int = 50
     early_stopping: bool = False
@@ -102,6 +103,10 @@ class BoltzmannMachine(
     @abstractmethod
     def _random_coupling(self, key: Array) -> Coupling:
         """A coupling of small random weights between the layers' shapes."""
+
+    def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
+        """A coupling of small weights that looks where the samples vary, if there is a way."""
+        return self._random_coupling(jax.random.key(seed))
 
     def _scheme(self) -> Scheme:
         """Which factors one update moves; with one factor there is no choice."""
@@ -188,7 +193,7 @@ class BoltzmannMachine(
             None,
             self._seed,
             continued=getattr(self, "_state", None),
-            rates=getattr(self, "_rates", None),
+            rates=getattr(self, "_rates", None) if self.learning_rate == "auto" else None,
             progress=Progress(epoch=self.n_iter_, history=list(self.history_)),
         )
         training.run()
@@ -220,8 +225,11 @@ class BoltzmannMachine(
     def _split(self, source: Source, X_val: Any) -> tuple[Source, Source | None]:
         """The source without the samples that early stopping sets aside, and those."""
         if X_val is not None:
-            rows = inputs.check_rows(self, X_val, reset=False)
-            inputs.check_values(rows, self.visible_units)
+            try:
+                rows = inputs.check_rows(self, X_val, reset=False)
+                inputs.check_values(rows, self.visible_units)
+            except ValueError as error:
+                raise ValueError(f"X_val: {error}") from error
             return source, ArraySource(rows)
         if not self.early_stopping:
             return source, None
@@ -251,18 +259,18 @@ class BoltzmannMachine(
                     f"X: expected samples of shape {self.machine_.visible_shape} to go on from "
                     f"what was learnt (warm_start=True), got {self.visible_shape_}."
                 )
+            if self.hidden_shape is not None and self._hidden_shape() != self.machine_.hidden_shape:
+                raise ValueError(
+                    f"hidden_shape={self.hidden_shape}: expected {self.machine_.hidden_shape} to go "
+                    f"on from what was learnt (warm_start=True)."
+                )
             return self.machine_
-        coupling = self._random_coupling(jax.random.key(seed))
         units = Gaussian() if self.visible_units == "gaussian" else None
-        bias = None
-        if self.visible_bias_init == "data":
-            rows = source.head(MEASURED_ROWS)
-            bias = rows.mean(axis=0, dtype=np.float64)
-            if units is None:
-                # Half a sample of each kind keeps constant units finite.
-                rate = (np.clip(bias, 0.0, 1.0) * len(rows) + 0.5) / (len(rows) + 1.0)
-                bias = np.log(rate) - np.log1p(-rate)
-        return Machine(coupling, bias, visible_units=units)
+        if self.init == "random":
+            return Machine(self._random_coupling(jax.random.key(seed)), visible_units=units)
+        rows = source.head(MEASURED_ROWS)
+        bias = base_rate_bias(rows) if units is None else rows.mean(axis=0, dtype=np.float64)
+        return Machine(self._data_coupling(seed, rows), bias, visible_units=units)
 
     def _training(
         self,
@@ -358,9 +366,9 @@ class BoltzmannMachine(
         return {
             "machine_": machine,
             "n_iter_": training.progress.epoch,
-            "history_": training.progress.history,
+            "history_": list(training.progress.history),
             "_n_features_out": math.prod(machine.hidden_shape),
-            "_state": training.state,
+            "_state": eqx.tree_at(lambda s: s.machine, training.state, training.machine),
             "_rates": training.rates,
         }
 
@@ -381,7 +389,7 @@ class BoltzmannMachine(
 
     def _restart_random_numbers(self) -> int:
         """A seed from `random_state`, and the generator that later draws come from."""
-        self._random = check_random_state(self.random_state)
+        self._random = _generator(self.random_state)
         if self._random is np.random.mtrand._rand or isinstance(
             self.random_state, np.random.RandomState
         ):
@@ -391,12 +399,13 @@ class BoltzmannMachine(
 
     # Using what was learnt
 
-    def transform(self, X: Any) -> NDArray[Any]:
+    def transform(self, X: Any) -> Any:
         """The features of each sample: what the hidden units make of it, as `feature` says.
 
         Returns
         -------
-        array of shape (n, prod(hidden_shape)), or (n, *hidden_shape) for ``output="tensor"``
+        array of shape (n, prod(hidden_shape)), or (n, *hidden_shape) for ``output="tensor"``;
+        or what `set_output` asks for
         """
         rows = self._rows(X)
         check_choice("feature", self.feature, ("probability", "field", "state"))
@@ -487,12 +496,11 @@ class BoltzmannMachine(
     def _rows(self, X: Any) -> NDArray[Any]:
         check_is_fitted(self)
         rows = inputs.check_rows(self, X, reset=False)
-        if is_memory_mapped(rows):
-            inputs.check_values(rows, self.visible_units)
+        inputs.check_values(rows, self.visible_units)
         return rows
 
     def _key(self, random_state: Any) -> Array:
-        generator = self._random if random_state is None else check_random_state(random_state)
+        generator = self._random if random_state is None else _generator(random_state)
         return jax.random.key(int(generator.randint(2**31)))
 
     def _in_batches(
@@ -525,13 +533,15 @@ class BoltzmannMachine(
         check_choice("visible_units", self.visible_units, ("bernoulli", "gaussian"))
         check_choice("negative_phase", self.negative_phase, ("cd", "pcd", "fpcd", "pt"))
         check_choice("schedule", self.schedule, ("constant", "linear", "cosine"))
-        check_choice("visible_bias_init", self.visible_bias_init, ("data", "zero"))
+        check_choice("init", self.init, ("data", "random"))
         check_choice("on_divergence", self.on_divergence, ("stop", "back-off"))
         check_choice("feature", self.feature, ("probability", "field", "state"))
         check_choice("output", self.output, ("flat", "tensor"))
-        if isinstance(self.learning_rate, str):
-            check_choice("learning_rate", self.learning_rate, ("auto", "a number above 0"))
-        else:
+        if isinstance(self.learning_rate, str) and self.learning_rate != "auto":
+            raise ValueError(
+                f"learning_rate={self.learning_rate!r}: expected 'auto' or a number above 0."
+            )
+        if self.learning_rate != "auto":
             check_positive("learning_rate", self.learning_rate)
         for name in ("n_gibbs", "batch_size", "n_iter_no_change", "checkpoint_interval"):
             check_integer(name, getattr(self, name))
@@ -541,7 +551,20 @@ class BoltzmannMachine(
         _check_range("sparsity_cost", self.sparsity_cost, 0.0, math.inf)
         if self.sparsity_target is not None:
             _check_range("sparsity_target", self.sparsity_target, 0.0, 1.0)
-        _check_range("validation_fraction", self.validation_fraction, 0.0, 1.0)
+        if not 0.0 < check_real("validation_fraction", self.validation_fraction) < 1.0:
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction}: expected a number above 0 and "
+                f"below 1."
+            )
+        for name in ("early_stopping", "warm_start"):
+            value = getattr(self, name)
+            if not isinstance(value, (bool, np.bool_)):
+                raise TypeError(f"{name}={value!r}: expected True or False.")
+        if not isinstance(self.checkpoint, (str, os.PathLike, type(None))):
+            raise TypeError(
+                f"checkpoint={self.checkpoint!r}: expected the path of a file or None, got "
+                f"{type(self.checkpoint).__name__}."
+            )
 
     def _hidden_shape(self) -> tuple[int, ...]:
         """The hidden shape asked for, or a third of each visible mode, as many modes."""
@@ -560,6 +583,17 @@ class BoltzmannMachine(
                 f"{', '.join(sorted(fit_params))}."
             )
         return weight
+
+
+def _generator(random_state: Any) -> np.random.RandomState:
+    try:
+        generator: np.random.RandomState = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state={random_state!r}: expected None, an integer from 0 to 2^32 - 1 or a "
+            f"numpy.random.RandomState."
+        ) from error
+    return generator
 
 
 def _check_range(name: str, value: Any, smallest: float, limit: float) -> None:

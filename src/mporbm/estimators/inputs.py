@@ -43,7 +43,16 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
     """
     array = X if hasattr(X, "iloc") else _as_array(X)
     given = getattr(array, "shape", ())
-    if len(given) > 2 and 0 not in given:
+    if getattr(getattr(array, "dtype", None), "kind", "") in ("S", "U"):
+        raise ValueError(
+            f"X: expected numbers, got strings (dtype {array.dtype}); convert them first, for "
+            f"instance with X.astype(float)."
+        )
+    if len(given) > 2:
+        if 0 in given:
+            raise ValueError(
+                f"X: expected at least one sample and no empty mode, got shape {given}."
+            )
         _check_tensor_shape(estimator, given[1:], reset)
         array = array.reshape(len(array), -1)
     mapped = is_memory_mapped(array)
@@ -97,7 +106,12 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float32] | N
     """One weight of at least 0 for each sample, not all 0."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, np.float32)
+    try:
+        weight = np.asarray(sample_weight, np.float32)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"sample_weight: expected shape ({n_samples},), one number for each sample; {error}."
+        ) from error
     if weight.shape != (n_samples,):
         raise ValueError(
             f"sample_weight: expected shape ({n_samples},), one weight for each sample, got "

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning import Alternating, Scheme, Simultaneous, TwoSite
-from ..learning.two_site import padded, trimmed
+from ..learning.gauge import padded
+from ..learning.start import data_mpo
+from ..learning.two_site import trimmed
 from ..machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, Machine, MPOCoupling
 from ..tensor import MPO, max_ranks
-from ..tensor.check import check_choice, check_integer, check_tolerance
-from ..tensor.ranks import check_ranks
+from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_tolerance
+from ..tensor.ranks import check_ranks, rank_caps
 from .base import BoltzmannMachine
 
 
@@ -54,8 +56,8 @@ class Factorised(BoltzmannMachine):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("scheme", self.scheme, self._schemes())
-        if self.gauge is not None:
-            check_choice("gauge", self.gauge, ("canonical", "None (without quotes)"))
+        if not (self.gauge is None or self.gauge == "canonical"):
+            raise ValueError(f"gauge={self.gauge!r}: expected 'canonical' or None.")
 
     def _schemes(self) -> tuple[str, ...]:
         return ("aop", "su")
@@ -70,6 +72,13 @@ class MvRBM(Factorised):
 
     def _random_coupling(self, key: Array) -> Coupling:
         return KroneckerCoupling.random(key, self.visible_shape_, self._hidden_shape())
+
+    def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
+        visible, hidden = check_paired_shapes(
+            "visible_shape", self.visible_shape_, "hidden_shape", self._hidden_shape()
+        )
+        mpo = data_mpo(np.random.default_rng(seed), rows, hidden, (1,) * (len(visible) - 1))
+        return KroneckerCoupling([core[0, :, :, 0] for core in mpo.cores])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -139,8 +148,10 @@ class MPORBM(Factorised):
     sparsity_target, sparsity_cost
         The share of samples for which a hidden unit should be on, and how strongly it is held to
         that; no target by default.
-    visible_bias_init
-        ``"data"`` starts with the base rates of the units, ``"zero"`` is Algorithm 1.
+    init
+        ``"data"`` starts with a visible bias at the base rates of the units and, unless periodic,
+        with small weights that look where the samples vary (`mporbm.learning.start`);
+        ``"random"`` with random weights and no biases, as Algorithm 1 does.
     batch_size, n_iter
         Samples of a batch, and passes over the data (epochs).
     early_stopping, validation_fraction, n_iter_no_change
@@ -192,7 +203,7 @@ class MPORBM(Factorised):
 
     rank: Any = 20
     boundary: Any = "open"
-    rank_tolerance: float = 0.1
+    rank_tolerance: float = 0.25
 
     def _random_coupling(self, key: Array) -> Coupling:
         visible, hidden = self.visible_shape_, self._hidden_shape()
@@ -200,6 +211,17 @@ class MPORBM(Factorised):
         if self.scheme == "two-site":
             ranks = (1,) * len(ranks)
         return MPOCoupling.random(key, visible, hidden, ranks, boundary=self.boundary)
+
+    def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
+        if self.boundary == "periodic":
+            return super()._data_coupling(seed, rows)
+        visible, hidden = check_paired_shapes(
+            "visible_shape", self.visible_shape_, "hidden_shape", self._hidden_shape()
+        )
+        ranks = self._ranks(visible, hidden)
+        if self.scheme == "two-site":
+            ranks = (1,) * len(ranks)
+        return MPOCoupling(data_mpo(np.random.default_rng(seed), rows, hidden, ranks))
 
     def _ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
         """One rank for each bond; a single number stands for the largest one."""
@@ -289,6 +311,11 @@ class MPORBM(Factorised):
             go on training with `partial_fit`, or with `fit` and ``warm_start=True``.
         """
         check_is_fitted(rbm)
+        if not hasattr(rbm, "machine_") and not hasattr(rbm, "intercept_visible_"):
+            raise TypeError(
+                f"rbm: expected a fitted RBM of mporbm or a BernoulliRBM of scikit-learn, got "
+                f"{type(rbm).__name__}."
+            )
         if hasattr(rbm, "components_"):
             weights = rbm.components_.T
             biases = rbm.intercept_visible_, rbm.intercept_hidden_
@@ -300,12 +327,26 @@ class MPORBM(Factorised):
             biases = machine.visible_bias, machine.hidden_bias
             shapes = machine.visible_shape, machine.hidden_shape
             units, common = machine.visible_units, rbm.get_params(deep=False)
-        visible = shapes[0] if visible_shape is None else tuple(visible_shape)
-        hidden = shapes[1] if hidden_shape is None else tuple(hidden_shape)
-        mpo, bound = MPO.from_matrix(weights, visible, hidden, max_rank=rank, tolerance=tolerance)
+        visible, hidden = check_paired_shapes(
+            "visible_shape",
+            shapes[0] if visible_shape is None else visible_shape,
+            "hidden_shape",
+            shapes[1] if hidden_shape is None else hidden_shape,
+        )
+        for name, shape, size in zip(
+            ("visible_shape", "hidden_shape"), (visible, hidden), weights.shape, strict=True
+        ):
+            if math.prod(shape) != size:
+                raise ValueError(
+                    f"{name}={shape}: expected a shape of {size} units, as many as rbm has, got "
+                    f"{math.prod(shape)}."
+                )
+        caps = rank_caps(rank, len(visible), "open", name="rank")
+        mpo, bound = MPO.from_matrix(weights, visible, hidden, max_rank=caps, tolerance=tolerance)
         names = cls().get_params(deep=False).keys()
         chosen = {name: value for name, value in common.items() if name in names}
-        chosen |= {"visible_shape": visible, "hidden_shape": hidden, "rank": mpo.ranks}
+        chosen |= {"visible_shape": visible, "hidden_shape": hidden}
+        chosen |= {"rank": mpo.ranks, "boundary": "open"}
         estimator = cls(**{**chosen, **parameters})
         estimator._set_machine(
             Machine(
@@ -326,7 +367,8 @@ class MPORBM(Factorised):
         """
         check_is_fitted(self)
         mpo = self._mpo("ranks_").to_open()
-        rounded, bound = mpo.round(max_rank=rank, tolerance=tolerance)
+        caps = rank_caps(rank, mpo.n_cores, "open", name="rank")
+        rounded, bound = mpo.round(max_rank=caps, tolerance=tolerance)
         smaller = copy.copy(self)
         smaller.set_params(rank=rounded.ranks, boundary="open")
         smaller._set_machine(_with_mpo(self.machine_, rounded))

@@ -43,6 +43,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "hidden_shape": list(machine.hidden_shape),
         "n_iter": estimator.n_iter_,
         "history": estimator.history_,
+        "truncation_error": getattr(estimator, "truncation_error_", None),
         "feature_names": None if names is None else [str(name) for name in names],
     }
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
@@ -76,6 +77,8 @@ def load(path: str | os.PathLike[str]) -> Any:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         estimator.n_iter_ = int(header["n_iter"])
         estimator.history_ = list(header["history"])
+        if header["truncation_error"] is not None:
+            estimator.truncation_error_ = float(header["truncation_error"])
         estimator._restart_random_numbers()
     except FileFormatError:
         raise

@@ -48,25 +48,29 @@ def save(
     trees: dict[str, Any],
     progress: Progress,
     identity: dict[str, Any],
+    rates: list[float],
 ) -> None:
-    """Write named pytrees (None for one that is not there yet), progress and identity."""
+    """Write named pytrees (None for one that is not there yet), progress, identity and rates."""
     arrays = {name: array for root, tree in trees.items() for name, array in _named(root, tree)}
     header = {
         "progress": dataclasses.asdict(progress),
         "identity": identity,
+        "rates": rates,
         "present": [root for root, tree in trees.items() if tree is not None],
     }
     storage.write(path, KIND, arrays, header)
 
 
 def load(
-    path: str | os.PathLike[str], templates: dict[str, Any]
-) -> tuple[dict[str, Any], Progress, dict[str, Any]]:
-    """The pytrees, shaped as `templates`, the progress and the identity of a checkpoint."""
+    path: str | os.PathLike[str], templates: dict[str, Any], identity: dict[str, Any]
+) -> tuple[dict[str, Any], Progress, list[float]]:
+    """The pytrees, shaped as `templates`, the progress and the rates of a training's checkpoint."""
     arrays, header = storage.read(path, KIND)
     try:
         progress = Progress(**header["progress"])
-        identity, present = dict(header["identity"]), header["present"]
+        saved, rates, present = dict(header["identity"]), header["rates"], header["present"]
+        # Before the arrays: those of other settings have other names and shapes.
+        check_identity(path, saved, identity)
         trees = {
             root: _filled(path, root, template, arrays) if root in present else None
             for root, template in templates.items()
@@ -75,7 +79,7 @@ def load(
         raise storage.FileFormatError(
             f"{os.fspath(path)}: an incomplete checkpoint ({error!r})."
         ) from error
-    return trees, progress, identity
+    return trees, progress, rates
 
 
 def check_identity(

@@ -5,6 +5,7 @@ of larger data only a block or two is in memory at a time. Rows keep their type 
 float) until a batch is used.
 """
 
+import itertools
 import mmap
 import zlib
 from abc import abstractmethod
@@ -94,8 +95,8 @@ class ArraySource(Source):
 
     def head(self, n_rows: int) -> NDArray[Any]:
         """Rows at even distances."""
-        step = max(len(self.rows) // n_rows, 1)
-        chosen = np.arange(0, len(self.rows), step)[:n_rows]
+        n_chosen = min(n_rows, len(self.rows))
+        chosen = np.arange(n_chosen) * len(self.rows) // n_chosen
         rows = np.empty((len(chosen), *self.rows.shape[1:]), self.rows.dtype)
         gather(self.rows, chosen, rows)
         return rows
@@ -120,6 +121,8 @@ class StreamSource(Source):
         self.restart = restart
         self.check = check
         self._head: NDArray[Any] | None = None
+        self._asked = 0
+        self._begun: Iterator[Any] | None = None
 
     def blocks(
         self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
@@ -146,8 +149,8 @@ class StreamSource(Source):
     def _regular(self, batch_size: int) -> Iterator[tuple[NDArray[Any], int]]:
         """The stream's rows in pieces of one size, and that size."""
         waiting: list[NDArray[Any]] = []
-        n_waiting, size = 0, None
-        for piece in self.restart():
+        n_waiting, size, short = 0, None, True
+        for piece in self._pieces():
             rows = self.check(piece)
             if size is None:
                 row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
@@ -157,22 +160,35 @@ class StreamSource(Source):
             while n_waiting >= size:
                 everything = np.concatenate(waiting)
                 yield everything[:size], size
+                short = False
                 waiting, n_waiting = [everything[size:]], n_waiting - size
         if n_waiting:
             assert size is not None
+            if short:
+                # The only block needs no more padding than its last batch.
+                size = -(-n_waiting // batch_size) * batch_size
             yield np.concatenate(waiting), size
+
+    def _pieces(self) -> Iterator[Any]:
+        """The stream from its beginning; what `head` has read of it is not read again."""
+        begun, self._begun = self._begun, None
+        return iter(self.restart()) if begun is None else begun
 
     def head(self, n_rows: int) -> NDArray[Any]:
         """The first rows of the stream."""
-        if self._head is None or len(self._head) < n_rows:
-            taken: list[NDArray[Any]] = []
-            for piece in self.restart():
-                taken.append(self.check(piece)[:n_rows])
-                if sum(map(len, taken)) >= n_rows:
+        if self._head is None or len(self._head) == self._asked < n_rows:
+            pieces = self._pieces()
+            taken: list[Any] = []
+            rows: list[NDArray[Any]] = []
+            for piece in pieces:
+                taken.append(piece)
+                rows.append(self.check(piece)[:n_rows])
+                if sum(map(len, rows)) >= n_rows:
                     break
             if not taken:
                 next(self.blocks(None, 1))
-            self._head = np.concatenate(taken)[:n_rows]
+            self._begun = itertools.chain(taken, pieces)
+            self._head, self._asked = np.concatenate(rows)[:n_rows], n_rows
         return self._head[:n_rows]
 
     def fingerprint(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ means the same for every rank, order and gauge, and the same as for a dense mach
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,8 @@ import numpy as np
 from jax import Array
 
 from ..machine import Coupling
-from ..tensor.network import Node, environment_grams
+from ..tensor import MPO
+from ..tensor.network import Gram, Node, environment_grams
 
 
 def natural(coupling: Coupling, gradients: Sequence[Array | None]) -> tuple[Array | None, ...]:
@@ -25,22 +26,37 @@ def natural(coupling: Coupling, gradients: Sequence[Array | None]) -> tuple[Arra
     None, the gradient of a factor that stays, stays None.
     """
     nodes = coupling.nodes()
-    return tuple(
-        None if gradient is None else _solve(nodes, k, gradient)
-        for k, gradient in enumerate(gradients)
-    )
+
+    def solve(k: int, gradient: Array) -> Array:
+        return _apply(nodes[k], environment_grams(nodes, k), gradient, _regular_solve)
+
+    return tuple(None if g is None else solve(k, g) for k, g in enumerate(gradients))
 
 
-def _solve(nodes: list[Node], position: int, gradient: Array) -> Array:
-    node = nodes[position]
-    result = gradient.reshape(node.array.shape)
-    for gram in environment_grams(nodes, position):
+def carried(coupling: Coupling, position: int, former: Coupling, velocity: Array) -> Array:
+    """A factor's former velocity as a gradient of now.
+
+    The velocity is a step in W through the factors as they were. `natural` of this is the closest
+    step that the factor can take now, never a larger one; the same numbers in the factor itself
+    might be any step, once the factors around it have changed.
+    """
+    nodes = coupling.nodes()
+    grams = environment_grams(nodes, position, former.nodes())
+    return _apply(nodes[position], grams, velocity, jnp.matmul)
+
+
+def _apply(
+    node: Node, grams: list[Gram], array: Array, operation: Callable[[Array, Array], Array]
+) -> Array:
+    """Combine each Gram tensor, as a matrix, with an array over the bonds of the tensor."""
+    result = array.reshape(node.array.shape)
+    for gram in grams:
         axes = [node.indices.index(i) for i in gram.indices]
         moved = jnp.moveaxis(result, axes, range(len(axes)))
-        matrix = gram.array.reshape(2 * (math.prod(moved.shape[: len(axes)]),))
-        solved = _regular_solve(matrix, moved.reshape(len(matrix), -1))
-        result = jnp.moveaxis(solved.reshape(moved.shape), range(len(axes)), axes)
-    return result.reshape(gradient.shape)
+        size = math.prod(moved.shape[: len(axes)])
+        combined = operation(gram.array.reshape(size, size), moved.reshape(size, -1))
+        result = jnp.moveaxis(combined.reshape(moved.shape), range(len(axes)), axes)
+    return result.reshape(array.shape)
 
 
 def _regular_solve(matrix: Array, right: Array) -> Array:
@@ -59,3 +75,47 @@ def _regular_solve(matrix: Array, right: Array) -> Array:
         factor = jax.scipy.linalg.cho_factor(matrix + ridge * jnp.eye(size, dtype=matrix.dtype))
         solution = jax.scipy.linalg.cho_solve(factor, right)
     return solution
+
+
+LARGEST_CANCELLATION = 100.0
+"""What training accepts before it brings the cores back into balance."""
+
+
+def cancellation(mpo: MPO) -> float:
+    """``prod |W^(k)| / |W|``, by how much the cores cancel each other in W."""
+    product = math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
+    norm = float(mpo.norm())
+    return product / norm if norm > 0.0 else 1.0
+
+
+def balanced(mpo: MPO) -> MPO:
+    """The same open MPO with equal, diagonal Gram matrices on both sides of every bond.
+
+    Gradient steps leave the gauge to chance, and large cores that cancel each other lose digits.
+    """
+    cores = [np.asarray(core, np.float64) for core in mpo.canonical(-1).cores]
+    weights = []
+    for k in range(len(cores) - 1, 0, -1):
+        core = cores[k]
+        u, values, v = np.linalg.svd(core.reshape(len(core), -1), full_matrices=False)
+        cores[k] = v.reshape(-1, *core.shape[1:])
+        cores[k - 1] = np.tensordot(cores[k - 1], u * values, axes=1)
+        weights.append(np.sqrt(values))
+    # Now every core but the first is right-orthonormal: half of each weight goes to its right.
+    for k, half in enumerate(reversed(weights)):
+        cores[k] = cores[k] / np.maximum(half, 1e-8 * half.max())
+        cores[k + 1] = half[:, None, None, None] * cores[k + 1]
+    # Bonds larger than the cores can fill keep their size.
+    bonds = [core.shape[0] for core in mpo.cores[1:]]
+    return padded(MPO([core.astype(mpo.dtype) for core in cores]), bonds)
+
+
+def padded(mpo: MPO, ranks: Sequence[int]) -> MPO:
+    """The same open MPO with zero rows and columns up to the given ranks."""
+    sizes = (1, *ranks, 1)
+    return MPO(
+        [
+            np.pad(core, ((0, left - core.shape[0]), (0, 0), (0, 0), (0, right - core.shape[-1])))
+            for core, left, right in zip(mpo.cores, sizes, sizes[1:], strict=False)
+        ]
+    )

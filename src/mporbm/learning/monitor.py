@@ -52,16 +52,21 @@ class Snapshot(eqx.Module):
     reconstruction_error: Array
     score: Array
     free_energy: Array
+    largest_field: Array
+    """The largest absolute value of any hidden field, of the samples or their reconstructions."""
 
 
 @eqx.filter_jit
 def snapshot(machine: Machine, visible: Array, units: Array) -> Snapshot:
     """What a few samples tell about a machine."""
     visible = visible.astype(machine.coupling.dtype)
+    field = machine.hidden_field(visible)
+    passed = machine.visible_mean(machine.hidden_units.mean(field))
     return Snapshot(
         reconstruction_error(machine, visible).mean(),
         score_samples(machine, visible, units).mean(),
         machine.free_energy(visible).mean(),
+        jnp.maximum(jnp.abs(field).max(), jnp.abs(machine.hidden_field(passed)).max()),
     )
 
 

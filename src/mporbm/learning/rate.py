@@ -10,7 +10,7 @@ from .scheme import Rates
 
 Schedule = Literal["constant", "linear", "cosine"]
 
-LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.3, 40.0
+LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.5, 40.0
 BIAS_RATE = 0.05
 
 
@@ -20,7 +20,7 @@ def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
     While the weights are still small, an update multiplies their strongest pattern by
     ``1 + rate v / 4``, with v the largest variance of the data in any direction. The rate of the
     coupling is set so that this growth g is 0.06 for long trainings and larger for short ones,
-    ``g = 40 / n_updates``, but at most 0.3, above which fields overflow:
+    ``g = 40 / n_updates``, but at most 0.5, above which fields overflow:
 
     ``rate = 4 g / v``.
 

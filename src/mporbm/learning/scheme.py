@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import Machine
-from .gauge import natural
+from ..machine import Coupling, Machine
+from .gauge import carried, natural
 from .gradient import Batch, GradientInfo, gradient
 from .negative import NegativePhase
 from .parameters import Parameters, n_factors
@@ -37,9 +37,10 @@ class Rates(eqx.Module):
 class Rule(eqx.Module):
     """How a gradient becomes an increment, the same for every scheme (lines 11-14 of Algorithm 1).
 
-    ``velocity <- momentum velocity + rate g``, ``theta <- theta + velocity``. With the gauge,
-    factors move by the velocity times inverse Gram matrices (`mporbm.learning.gauge`): momentum
-    averages plain gradients, and where the other factors are now decides how far they carry.
+    ``velocity <- momentum velocity + rate g``, ``theta <- theta + velocity``. With the gauge, g is
+    the natural gradient of a factor, and its velocity goes on as the step in W that it was, as far
+    as the factor can follow (`mporbm.learning.gauge`). The step in W is then never longer than
+    that of a dense machine, whatever the scheme.
 
     Weight decay takes ``rate weight_decay`` of every moved factor, with the gauge the exact
     gradient of ``-weight_decay/2 |W|^2``. A sparsity target t adds ``sparsity_cost (t -
@@ -93,6 +94,8 @@ class LearningState(eqx.Module):
 
     machine: Machine
     velocity: Parameters
+    former: tuple[Coupling, ...]
+    """With the gauge, the coupling that each factor's velocity belongs to."""
     chains: Any
 
 
@@ -111,7 +114,8 @@ class Scheme(eqx.Module):
     def init(self, key: Array, rule: Rule, machine: Machine, n_chains: int) -> LearningState:
         """No velocity, fresh chains."""
         chains = rule.negative_phase.init(key, machine, n_chains)
-        return LearningState(machine, Parameters.zeros_like(machine), chains)
+        former = (machine.coupling,) * n_factors(machine) if rule.gauge else ()
+        return LearningState(machine, Parameters.zeros_like(machine), former, chains)
 
     @abstractmethod
     def n_updates(self, machine: Machine) -> int:
@@ -164,33 +168,36 @@ def update(
     key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates, moved: tuple[int, ...]
 ) -> tuple[LearningState, StepInfo]:
     """A negative phase, then a step of the moved factors and both biases."""
-    machine = state.machine
+    machine, coupling = state.machine, state.machine.coupling
     chains, samples = rule.negative_phase.step(key, machine, state.chains, data)
     ascent, info = rule.gradient(machine, data, samples, moved)
-    old, theta = state.velocity, Parameters.of(machine)
-    velocity = Parameters(
-        tuple(
-            v if g is None else rule.velocity(v, g, rates.coupling)
-            for v, g in zip(old.factors, ascent.factors, strict=True)
-        ),
+    old, theta, former = state.velocity, Parameters.of(machine), state.former
+    steps: list[Array | None] = [None] * len(theta.factors)
+    for k in moved:
+        velocity = old.factors[k]
+        if rule.gauge:
+            velocity = carried(coupling, k, former[k], velocity)
+        steps[k] = rule.velocity(velocity, ascent.factors[k], rates.coupling)
+    if rule.gauge:
+        steps = list(natural(coupling, steps))
+        former = tuple(coupling if k in moved else f for k, f in enumerate(former))
+    velocities = Parameters(
+        tuple(v if step is None else step for v, step in zip(old.factors, steps, strict=True)),
         rule.velocity(old.visible_bias, ascent.visible_bias, rates.bias),
         rule.velocity(old.hidden_bias, ascent.hidden_bias, rates.bias),
     )
-    steps: tuple[Array | None, ...] = tuple(
-        v if k in moved else None for k, v in enumerate(velocity.factors)
-    )
-    if rule.gauge:
-        steps = natural(machine.coupling, steps)
+    # Natural steps of several factors add up in W: shared out, they are no longer than one.
+    share = 1.0 / len(moved) if rule.gauge else 1.0
     moved_theta = Parameters(
         tuple(
-            w if step is None else rule.decayed(w, rates.coupling) + step
+            w if step is None else rule.decayed(w, rates.coupling) + share * step
             for w, step in zip(theta.factors, steps, strict=True)
         ),
-        theta.visible_bias + velocity.visible_bias,
-        theta.hidden_bias + velocity.hidden_bias,
+        theta.visible_bias + velocities.visible_bias,
+        theta.hidden_bias + velocities.hidden_bias,
     )
-    step_info = StepInfo(norm(ascent), info.largest_field)
-    return LearningState(moved_theta.into(machine), velocity, chains), step_info
+    state = LearningState(moved_theta.into(machine), velocities, former, chains)
+    return state, StepInfo(norm(ascent), info.largest_field)
 
 
 def combine(infos: Sequence[StepInfo]) -> StepInfo:

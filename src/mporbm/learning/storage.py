@@ -35,7 +35,7 @@ def write(
     os.close(handle)
     try:
         save_file(
-            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+            {name: np.asarray(array, order="C") for name, array in arrays.items()},
             temporary,
             metadata,
         )

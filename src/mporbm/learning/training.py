@@ -18,9 +18,11 @@ from threadpoolctl import threadpool_limits
 from ..machine import Machine, MPOCoupling
 from . import checkpoint
 from .data import Block, Source
+from .gauge import LARGEST_CANCELLATION, balanced, cancellation
 from .gradient import Batch
 from .interrupt import Interrupts
 from .monitor import snapshot, weight_norm
+from .parameters import Parameters
 from .rate import Schedule, schedule_factor
 from .scheme import LearningState, Rates, Rule, Scheme
 from .two_site import TwoSite, truncate, used_ranks
@@ -138,7 +140,12 @@ class Training:
         # No sensible weights give a unit more than this: each of its inputs would have to count
         # as much as a saturated unit.
         self._field_limit = jnp.asarray(100.0 + 10.0 * n_visible * largest)
-        self.identity = {**(identity or {}), "data": source.fingerprint(), "seed": seed}
+        self.identity = {
+            **(identity or {}),
+            "data": source.fingerprint(),
+            "validation": None if validation is None else validation.fingerprint(),
+            "seed": seed,
+        }
         if settings.checkpoint is not None and Path(settings.checkpoint).exists():
             self._resume(settings.checkpoint)
 
@@ -163,16 +170,17 @@ class Training:
                 if on_epoch is not None and on_epoch(self):
                     break
                 if interrupts.signal is not None:
-                    self._save()
-                    interrupts.obey()
+                    break
+            if interrupts.signal is not None:
+                self._save()
+                interrupts.obey()
 
     def _epoch(self, interrupts: Interrupts) -> bool:
         """One epoch, again with smaller rates if it diverges; whether to go on."""
         while True:
             started = time.perf_counter()
             begin = self.state, self.progress.copy()
-            if self._run_blocks(interrupts):
-                self._record(time.perf_counter() - started)
+            if self._run_blocks(interrupts) and self._record(time.perf_counter() - started):
                 return True
             self.state, self.progress = begin
             rate = float(self.rates.coupling) * self.progress.rate_factor
@@ -197,6 +205,9 @@ class Training:
                 return False
             self.progress.n_back_offs += 1
             self.progress.rate_factor /= 4.0
+            # The larger rate is still in the velocity.
+            still = jax.tree.map(jnp.zeros_like, self.state.velocity)
+            self.state = eqx.tree_at(lambda s: s.velocity, self.state, still)
 
     def _run_blocks(self, interrupts: Interrupts) -> bool:
         """The blocks of an epoch from where it stands; whether all were healthy."""
@@ -233,14 +244,15 @@ class Training:
         self.progress.n_batches += int(info.n_batches)
         return bool(info.healthy)
 
-    def _record(self, seconds: float) -> None:
-        """End an epoch: truncate, watch, remember the best."""
+    def _record(self, seconds: float) -> bool:
+        """End an epoch, unless its last batches diverged: truncate, watch, remember the best."""
         progress = self.progress
-        if isinstance(self.scheme, TwoSite):
-            machine = truncate(self.state.machine, self.settings.tolerance)
-            self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
+        self._tidy_bonds()
         machine = self.state.machine
         seen = snapshot(machine, jnp.asarray(self._watched), self._units)
+        # The margin is for samples that are not watched: no epoch may begin out of bounds.
+        if not seen.largest_field < 0.5 * self._field_limit:
+            return False
         factor = progress.rate_factor * schedule_factor(
             self.settings.schedule, progress.epoch / max(self.settings.n_iter, 1)
         )
@@ -266,6 +278,23 @@ class Training:
             if score > progress.best_score:
                 progress.best_score, progress.best_epoch = score, progress.epoch
                 self.best_machine = machine
+        return True
+
+    def _tidy_bonds(self) -> None:
+        """Let ranks fall that the two-site scheme has raised; else balance cores that need it."""
+        machine, coupling = self.state.machine, self.state.machine.coupling
+        if isinstance(self.scheme, TwoSite):
+            # Directions need time to show which of them matter: strict from half-time on.
+            share = min(2.0 * (self.progress.epoch + 1) / self.settings.n_iter, 1.0)
+            machine = truncate(machine, share * self.settings.tolerance)
+            self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
+        elif self.rule.gauge and isinstance(coupling, MPOCoupling):
+            mpo = coupling.mpo
+            if mpo.boundary == "open" and cancellation(mpo) > LARGEST_CANCELLATION:
+                machine = Parameters(
+                    balanced(mpo).cores, machine.visible_bias, machine.hidden_bias
+                ).into(machine)
+                self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
 
     def _no_change(self) -> bool:
         patience = self.settings.n_iter_no_change
@@ -283,14 +312,13 @@ class Training:
                 self.settings.checkpoint,
                 {"state": self.state, "best": self.best_machine},
                 self.progress,
-                {**self.identity, "rates": [float(self.rates.coupling), float(self.rates.bias)]},
+                self.identity,
+                [float(self.rates.coupling), float(self.rates.bias)],
             )
 
     def _resume(self, path: str | os.PathLike[str]) -> None:
         template = {"state": self.state, "best": self.state.machine}
-        trees, self.progress, identity = checkpoint.load(path, template)
-        rates = identity.pop("rates")
-        checkpoint.check_identity(path, identity, self.identity)
+        trees, self.progress, rates = checkpoint.load(path, template, self.identity)
         self.state, self.best_machine = trees["state"], trees["best"]
         self.rates = Rates(*rates)
 

@@ -1,7 +1,5 @@
 """The two-site scheme: neighbouring cores are merged, moved and split, so that ranks change."""
 
-from collections.abc import Sequence
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +8,7 @@ from jax import Array
 
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO
+from .gauge import padded
 from .gradient import Batch
 from .parameters import Parameters
 from .scheme import LearningState, Rates, Rule, Scheme, StepInfo, combine, norm
@@ -34,7 +33,8 @@ class TwoSite(Scheme):
 
     def init(self, key: Array, rule: Rule, machine: Machine, n_chains: int) -> LearningState:
         """The machine in right-canonical form."""
-        return super().init(key, rule, _right_canonical(machine), n_chains)
+        state = super().init(key, rule, _right_canonical(machine), n_chains)
+        return LearningState(state.machine, state.velocity, (), state.chains)
 
     def step(
         self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
@@ -45,7 +45,7 @@ class TwoSite(Scheme):
             state, info = _update_bond(bond_key, rule, state, data, rates, k)
             infos.append(info)
         machine = _right_canonical(state.machine)
-        return LearningState(machine, state.velocity, state.chains), combine(infos)
+        return LearningState(machine, state.velocity, (), state.chains), combine(infos)
 
 
 def _update_bond(
@@ -76,7 +76,7 @@ def _update_bond(
     velocity = Parameters(state.velocity.factors, *(v for _, v in biases))
     theta = Parameters(tuple(cores), *(b + v for b, v in biases))
     step_info = StepInfo(norm(ascent), info.largest_field)
-    return LearningState(theta.into(machine), velocity, chains), step_info
+    return LearningState(theta.into(machine), velocity, (), chains), step_info
 
 
 def _merge(machine: Machine, k: int) -> Machine:
@@ -129,17 +129,6 @@ def used_ranks(mpo: MPO) -> tuple[int, ...]:
     if mpo.boundary == "periodic":
         return mpo.ranks
     return tuple(int(np.asarray(core).any(axis=(1, 2, 3)).sum()) for core in mpo.cores[1:])
-
-
-def padded(mpo: MPO, ranks: Sequence[int]) -> MPO:
-    """The same MPO with zero rows and columns up to the given ranks."""
-    sizes = (1, *ranks, 1)
-    return MPO(
-        [
-            np.pad(core, ((0, left - core.shape[0]), (0, 0), (0, 0), (0, right - core.shape[-1])))
-            for core, left, right in zip(mpo.cores, sizes, sizes[1:], strict=False)
-        ]
-    )
 
 
 def trimmed(mpo: MPO) -> MPO:

@@ -63,7 +63,8 @@ def apply(
 class Gram(eqx.Module):
     """The Gram tensor of one part of a network over the bonds that leave it.
 
-    `array` has the axes of `indices` twice: the part times itself, summed over all other indices.
+    `array` has the axes of `indices` twice: the part times itself (or the same part of another
+    network), summed over all other indices.
     """
 
     indices: tuple[str, ...] = eqx.field(static=True)
@@ -75,24 +76,32 @@ def squared_norm(nodes: Sequence[Node]) -> Array:
     return contract([*nodes, *_with_own_bonds(nodes)], ())
 
 
-def environment_grams(nodes: Sequence[Node], position: int) -> list[Gram]:
+def environment_grams(
+    nodes: Sequence[Node], position: int, others: Sequence[Node] | None = None
+) -> list[Gram]:
     """The Gram tensors of everything but one node, one for each part that it holds together.
 
     W is linear in the node's array A: ``<W, W> = <A, G A>``, where G is the product of these
     tensors. What stands to the left and to the right of a core of an open MPO falls apart when
     the core is removed, and so do the factors of a Kronecker product; a ring stays in one part.
+
+    `others` are the nodes of another network of the same structure, whose bonds then make the
+    last half of the axes: ``<W, W'> = <A, G A'>``.
     """
-    others = [node for k, node in enumerate(nodes) if k != position]
-    bonds_of = [{i for i in node.indices if not _is_open(i)} for node in others]
+    others = nodes if others is None else others
+    rest = [k for k in range(len(nodes)) if k != position]
+    bonds_of = {k: {i for i in nodes[k].indices if not _is_open(i)} for k in rest}
     grams = []
-    while others:
-        part, bonds = [others.pop(0)], bonds_of.pop(0)
-        while touching := [k for k, other in enumerate(bonds_of) if other & bonds]:
-            bonds = bonds | bonds_of.pop(touching[0])
-            part.append(others.pop(touching[0]))
+    while rest:
+        part = [rest.pop(0)]
+        bonds = bonds_of[part[0]]
+        while touching := [k for k in rest if bonds_of[k] & bonds]:
+            part.append(touching[0])
+            rest.remove(touching[0])
+            bonds = bonds | bonds_of[touching[0]]
         leaving = tuple(i for i in nodes[position].indices if i in bonds)
-        output = (*leaving, *(f"{i}'" for i in leaving))
-        grams.append(Gram(leaving, contract([*part, *_with_own_bonds(part)], output)))
+        pair = [*(nodes[k] for k in part), *_with_own_bonds([others[k] for k in part])]
+        grams.append(Gram(leaving, contract(pair, (*leaving, *(f"{i}'" for i in leaving)))))
     return grams
 
 

@@ -54,11 +54,13 @@ def check_ranks(rank: Any, sizes: Sequence[int], boundary: Boundary) -> tuple[in
     return ranks
 
 
-def rank_caps(max_rank: Any, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
-    """`max_rank` as one cap per bond; None means no cap."""
+def rank_caps(
+    max_rank: Any, n_cores: int, boundary: Boundary, name: str = "max_rank"
+) -> tuple[int, ...]:
+    """`max_rank` as one cap per bond; None means no cap. Errors call it `name`."""
     if max_rank is None:
         return (np.iinfo(np.int32).max,) * n_bonds(n_cores, boundary)
-    return _one_per_bond("max_rank", max_rank, n_cores, boundary)
+    return _one_per_bond(name, max_rank, n_cores, boundary)
 
 
 def _one_per_bond(name: str, rank: Any, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
