@@ -7,7 +7,6 @@ rate, the dense RBM's, and prints the mean and standard deviation over seeds.
 import argparse
 import json
 import statistics
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -86,8 +85,9 @@ def report(rows: list[dict[str, Any]]) -> None:
         plain = [row for row in rows if row["machine"] == name.replace("gauge", "plain")]
         ratio = ""
         if "gauge" in name:
-            ratios = [a["seconds"] / b["seconds"] for a, b in zip(own, plain, strict=True)]
-            ratio = f"{statistics.median(ratios):.2f}"
+            pairs = zip(own, plain, strict=True)
+            ratios = [a["seconds"] / b["seconds"] for a, b in pairs if b["seconds"] > 0.0]
+            ratio = f"{statistics.median(ratios):.2f}" if ratios else "plain diverged"
         stopped = sum(row["epochs"] < longest for row in own)
         table.add_row(
             name,

@@ -35,7 +35,7 @@ from ..learning import (
     Training,
     automatic_rates,
 )
-from ..learning.checkpoint import Progress
+from ..learning.checkpoint import Progress, saved_seed
 from ..learning.data import Source
 from ..learning.monitor import score_samples
 from ..learning.start import base_rate_bias
@@ -144,6 +144,9 @@ class BoltzmannMachine(
         source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
         source, validation = self._split(source, X_val)
         seed = self._restart_random_numbers()
+        if self.random_state is None and self.checkpoint is not None:
+            # Any seed will do, so also that of a training to go on with.
+            seed = saved_seed(self.checkpoint) if os.path.exists(self.checkpoint) else seed
         machine = self._starting_machine(seed, source)
         training = self._training(machine, source, validation, seed)
 
@@ -166,8 +169,7 @@ class BoltzmannMachine(
             try:
                 training.run(on_epoch)
             finally:
-                for name, value in self._learnt(training).items():
-                    setattr(self, name, value)
+                self._keep(training)
         context.call_on_fit_task_end(
             estimator=self, X=rows, y=y, reconstruction_attributes=lambda: self._learnt(training)
         )
@@ -196,9 +198,10 @@ class BoltzmannMachine(
             rates=getattr(self, "_rates", None) if self.learning_rate == "auto" else None,
             progress=Progress(epoch=self.n_iter_, history=list(self.history_)),
         )
-        training.run()
-        for name, value in self._learnt(training).items():
-            setattr(self, name, value)
+        try:
+            training.run()
+        finally:
+            self._keep(training)
         return self
 
     def _source(self, X: Any, weight: Any, n_iter: int, reset: bool) -> tuple[Source, Any]:
@@ -246,9 +249,10 @@ class BoltzmannMachine(
             )
         held = np.zeros(n_samples, bool)
         held[np.linspace(0, n_samples - 1, n_held).astype(int)] = True
+        learnt, watched = np.flatnonzero(~held), np.flatnonzero(held)
         return (
-            ArraySource(source.rows[~held], source.weight[~held]),
-            ArraySource(source.rows[held]),
+            ArraySource(source.rows, source.weight, learnt),
+            ArraySource(source.rows, source.weight, watched),
         )
 
     def _starting_machine(self, seed: int, source: Source, anew: bool = False) -> Machine:
@@ -261,8 +265,8 @@ class BoltzmannMachine(
                 )
             if self.hidden_shape is not None and self._hidden_shape() != self.machine_.hidden_shape:
                 raise ValueError(
-                    f"hidden_shape={self.hidden_shape}: expected {self.machine_.hidden_shape} to go "
-                    f"on from what was learnt (warm_start=True)."
+                    f"hidden_shape={self.hidden_shape}: expected {self.machine_.hidden_shape}, to "
+                    f"go on from what was learnt (warm_start=True)."
                 )
             return self.machine_
         units = Gaussian() if self.visible_units == "gaussian" else None
@@ -286,7 +290,7 @@ class BoltzmannMachine(
         scheme, partial_fit = self._scheme(), progress is not None
         batch_size = self.batch_size
         if isinstance(source, ArraySource) and not partial_fit:
-            batch_size = min(batch_size, len(source.rows))
+            batch_size = min(batch_size, len(source.used))
         if rates is None:
             rates = self._initial_rates(source, scheme, machine, batch_size, partial_fit)
         rule = Rule(
@@ -359,6 +363,10 @@ class BoltzmannMachine(
         if self.schedule != "constant" or self.learning_rate == "auto":
             parameters["n_iter"] = self.n_iter
         return {"class": type(self).__name__, **parameters}
+
+    def _keep(self, training: Training) -> None:
+        for name, value in self._learnt(training).items():
+            setattr(self, name, value)
 
     def _learnt(self, training: Training) -> dict[str, Any]:
         """The fitted attributes as a training leaves them."""

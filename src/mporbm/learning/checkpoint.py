@@ -82,6 +82,17 @@ def load(
     return trees, progress, rates
 
 
+def saved_seed(path: str | os.PathLike[str]) -> int:
+    """The seed of the training that a checkpoint belongs to."""
+    _, header = storage.read(path, KIND)
+    try:
+        return int(header["identity"]["seed"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise storage.FileFormatError(
+            f"{os.fspath(path)}: an incomplete checkpoint ({error!r})."
+        ) from error
+
+
 def check_identity(
     path: str | os.PathLike[str], saved: dict[str, Any], expected: dict[str, Any]
 ) -> None:

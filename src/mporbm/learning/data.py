@@ -53,27 +53,33 @@ class Source:
 
 
 class ArraySource(Source):
-    """An array, in memory or memory-mapped, with a weight for each row."""
+    """An array, in memory or memory-mapped, with a weight for each row; or some of its rows."""
 
-    def __init__(self, rows: Any, weight: NDArray[Any] | None = None):
+    def __init__(
+        self,
+        rows: Any,
+        weight: NDArray[Any] | None = None,
+        used: NDArray[np.intp] | None = None,
+    ):
         self.rows = rows
         self.weight = np.ones(len(rows), np.float32) if weight is None else weight
+        self.used = np.arange(len(rows)) if used is None else used
         self.resident = not is_memory_mapped(rows) and rows.nbytes <= RESIDENT_BYTES
         self._on_device: Any = None
 
     def n_batches(self, batch_size: int) -> int:
         """The batches of an epoch, the last one perhaps padded."""
-        return -(-len(self.rows) // batch_size)
+        return -(-len(self.used) // batch_size)
 
     def blocks(
         self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
     ) -> Iterator[Block]:
         """Rows in a new order for every generator."""
-        n_rows, n_batches = len(self.rows), self.n_batches(batch_size)
-        order = np.arange(n_rows) if rng is None else rng.permutation(n_rows)
+        n_rows, n_batches = len(self.used), self.n_batches(batch_size)
+        order = self.used if rng is None else rng.permutation(self.used)
         per_block = n_batches
         if not self.resident:
-            row_bytes = max(self.rows.nbytes // n_rows, 1)
+            row_bytes = max(self.rows.nbytes // len(self.rows), 1)
             per_block = min(n_batches, max(BLOCK_BYTES // (row_bytes * batch_size), 1))
         size = per_block * batch_size
         for start in range(skip * size, n_rows, size):
@@ -95,8 +101,8 @@ class ArraySource(Source):
 
     def head(self, n_rows: int) -> NDArray[Any]:
         """Rows at even distances."""
-        n_chosen = min(n_rows, len(self.rows))
-        chosen = np.arange(n_chosen) * len(self.rows) // n_chosen
+        n_chosen = min(n_rows, len(self.used))
+        chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
         rows = np.empty((len(chosen), *self.rows.shape[1:]), self.rows.dtype)
         gather(self.rows, chosen, rows)
         return rows
@@ -104,10 +110,10 @@ class ArraySource(Source):
     def fingerprint(self) -> dict[str, Any]:
         """Shape, type and a check sum of some rows and of all weights."""
         return {
-            "shape": list(self.rows.shape),
+            "shape": [len(self.used), *self.rows.shape[1:]],
             "dtype": str(self.rows.dtype),
             "checksum": zlib.crc32(self.head(64).tobytes()),
-            "weights": zlib.crc32(self.weight.tobytes()),
+            "weights": zlib.crc32(self.weight[self.used].tobytes()),
         }
 
 

@@ -2,7 +2,8 @@
 
 import json
 import os
-import tempfile
+import threading
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,25 +26,22 @@ def write(
 ) -> None:
     """Write a file of one kind; a crash leaves the old file or the new one, never half of one."""
     target = Path(path)
+    contents = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "kind": kind,
         "header": json.dumps(header),
+        "checksum": str(_checksum(contents)),
     }
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
     try:
-        save_file(
-            {name: np.asarray(array, order="C") for name, array in arrays.items()},
-            temporary,
-            metadata,
-        )
+        save_file(contents, temporary, metadata)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     folder = os.open(target.parent, os.O_RDONLY)
     try:
@@ -59,6 +57,8 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any
             metadata = file.metadata() or {}
             header = _check_header(path, kind, metadata)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if metadata.get("checksum") != str(_checksum(arrays)):
+                raise SafetensorError("its check sum is wrong")
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -69,6 +69,13 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any
             f"corrupted or of another program ({error})."
         ) from error
     return arrays, header
+
+
+def _checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
+    checksum = 0
+    for name in sorted(arrays):
+        checksum = zlib.crc32(arrays[name].tobytes(), zlib.crc32(name.encode(), checksum))
+    return checksum
 
 
 def _check_header(path: str | os.PathLike[str], kind: str, metadata: dict[str, str]) -> Any:

@@ -137,9 +137,8 @@ class Training:
         units = np.random.default_rng(seed).choice(n_visible, min(N_WATCHED_UNITS, n_visible))
         self._units = jnp.asarray(units, jnp.int32)
         largest = float(np.abs(np.asarray(self._watched, np.float64)).max(initial=1.0))
-        # No sensible weights give a unit more than this: each of its inputs would have to count
-        # as much as a saturated unit.
-        self._field_limit = jnp.asarray(100.0 + 10.0 * n_visible * largest)
+        # Sensible weights stay far below: on average 1 for every visible unit.
+        self._field_limit = jnp.asarray(100.0 + n_visible * largest)
         self.identity = {
             **(identity or {}),
             "data": source.fingerprint(),
