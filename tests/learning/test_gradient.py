@@ -118,8 +118,9 @@ def test_one_step_is_the_rate_times_the_exact_gradient(scheme, kind, gauge, rng,
     for group in groups:
         g, theta = exact_gradient(expected, data), Parameters.of(expected)
         steps = natural(expected.coupling, g.factors) if gauge else g.factors
+        share = 1.0 / len(group) if gauge else 1.0
         factors = tuple(
-            w + rate * steps[k] if k in group else w for k, w in enumerate(theta.factors)
+            w + share * rate * steps[k] if k in group else w for k, w in enumerate(theta.factors)
         )
         expected = Parameters(
             factors,

@@ -25,7 +25,7 @@ X = np.load(path, mmap_mode="r")
 if task == "read":
     X = np.array(X)
 else:
-    parameters = {"hidden_shape": (2, 2), "rank": 2, "scheme": "su", "gauge": None}
+    parameters = {"hidden_shape": (2, 2), "rank": 2, "scheme": "su", "learning_rate": 1e-3}
     fitted = MPORBM(**parameters, batch_size=256, n_iter=1, random_state=0).fit(X)
     assert fitted.n_iter_ == 1
 print(peak())

@@ -31,6 +31,8 @@ def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
         growth = min(max(TOTAL_GROWTH / max(n_updates, 1), LEAST_GROWTH), MOST_GROWTH)
     # Constant data say nothing about a scale: any rate will do.
     variance = largest_variance(rows) or 1.0
+    # Values far from those of units, which are of size 1, pull as hard as they are large.
+    variance *= max(float(np.mean(np.square(rows, dtype=np.float64))), 1.0)
     return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
 
 

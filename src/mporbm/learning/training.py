@@ -138,7 +138,7 @@ class Training:
         self._units = jnp.asarray(units, jnp.int32)
         largest = float(np.abs(np.asarray(self._watched, np.float64)).max(initial=1.0))
         # Sensible weights stay far below: on average 1 for every visible unit.
-        self._field_limit = jnp.asarray(100.0 + n_visible * largest)
+        self._field_limit = jnp.asarray(1000.0 + n_visible * largest**2)
         self.identity = {
             **(identity or {}),
             "data": source.fingerprint(),
