@@ -10,8 +10,8 @@ BIN := $(VENV)/bin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.demo ## compress an RBM trained on digits, draw the paper's diagrams (build/demo)
-	$(BIN)/python examples/compress_rbm.py --out build/demo
+demo: $(VENV)/.demo ## train the four machines on digits, classify by their features (build/demo)
+	$(BIN)/python examples/digits.py --out build/demo
 
 test: $(VENV)/.test ## run the tests on all cores
 	$(BIN)/python -m pytest -q -n auto
@@ -25,8 +25,9 @@ format: $(VENV)/.lint ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.bench ## measure against other ways to the same result
+bench: $(VENV)/.bench ## measure fields, and the gauge against the plain rule
 	$(BIN)/python benchmarks/fields.py
+	$(BIN)/python benchmarks/gauge.py
 
 docs: $(VENV)/.docs ## build the documentation (docs/_build)
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build

@@ -58,8 +58,8 @@ BATCH_ENTRIES = 2**23
 """The most entries of a layer in such a call."""
 N_SCORED_UNITS = 64
 """Visible units whose conditionals estimate the pseudo-likelihood in `score_samples`."""
-MEASURED_ROWS = 1024
-"""Samples that the automatic learning rate and the initial visible bias look at."""
+MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
+"""The most samples, and entries of them, that the start and the automatic rate look at."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -106,7 +106,7 @@ class BoltzmannMachine(
 
     def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
         """A coupling of small weights that looks where the samples vary, if there is a way."""
-        return self._random_coupling(jax.random.key(seed))
+        return self._random_coupling(_key(seed, 0))
 
     def _scheme(self) -> Scheme:
         """Which factors one update moves; with one factor there is no choice."""
@@ -188,7 +188,7 @@ class BoltzmannMachine(
             seed = self._restart_random_numbers()
             self.n_iter_ = 0
             self.history_: list[dict[str, Any]] = []
-            self._set_machine(self._starting_machine(seed, source, anew=True))
+            self._set_machine(self._starting_machine(seed, source))
         training = self._training(
             self.machine_,
             source,
@@ -196,7 +196,11 @@ class BoltzmannMachine(
             self._seed,
             continued=getattr(self, "_state", None),
             rates=getattr(self, "_rates", None) if self.learning_rate == "auto" else None,
-            progress=Progress(epoch=self.n_iter_, history=list(self.history_)),
+            progress=Progress(
+                epoch=self.n_iter_,
+                history=list(self.history_),
+                rate_factor=getattr(self, "_rate_factor", 1.0),
+            ),
         )
         try:
             training.run()
@@ -220,9 +224,10 @@ class BoltzmannMachine(
             inputs.check_values(rows, self.visible_units)
             return rows
 
-        source = StreamSource(inputs.restart(X, n_iter), check)
+        again = not isinstance(X, Iterator)
+        source = StreamSource(inputs.restart(X, n_iter), check, restartable=again)
         if n_iter > 1 or reset:
-            source.head(MEASURED_ROWS)
+            source.head(1)
         return source, None
 
     def _split(self, source: Source, X_val: Any) -> tuple[Source, Source | None]:
@@ -255,9 +260,9 @@ class BoltzmannMachine(
             ArraySource(source.rows, source.weight, watched),
         )
 
-    def _starting_machine(self, seed: int, source: Source, anew: bool = False) -> Machine:
+    def _starting_machine(self, seed: int, source: Source) -> Machine:
         """Small random weights, or with `warm_start` those that are there."""
-        if self.warm_start and not anew and hasattr(self, "machine_"):
+        if self.warm_start and hasattr(self, "machine_"):
             if self.machine_.visible_shape != self.visible_shape_:
                 raise ValueError(
                     f"X: expected samples of shape {self.machine_.visible_shape} to go on from "
@@ -271,8 +276,8 @@ class BoltzmannMachine(
             return self.machine_
         units = Gaussian() if self.visible_units == "gaussian" else None
         if self.init == "random":
-            return Machine(self._random_coupling(jax.random.key(seed)), visible_units=units)
-        rows = source.head(MEASURED_ROWS)
+            return Machine(self._random_coupling(_key(seed, 0)), visible_units=units)
+        rows = self._measured(source)
         bias = base_rate_bias(rows) if units is None else rows.mean(axis=0, dtype=np.float64)
         return Machine(self._data_coupling(seed, rows), bias, visible_units=units)
 
@@ -342,11 +347,18 @@ class BoltzmannMachine(
         n_batches = source.n_batches(batch_size)
         if n_batches is not None and not partial_fit:
             n_updates = self.n_iter * n_batches * scheme.n_updates(machine)
-        return automatic_rates(source.head(MEASURED_ROWS), n_updates)
+        return automatic_rates(self._measured(source), n_updates)
+
+    def _measured(self, source: Source) -> NDArray[Any]:
+        """Some samples, as many as fit into memory."""
+        n_rows = MEASURED_ENTRIES // math.prod(self.visible_shape_)
+        return source.head(max(min(n_rows, MEASURED_ROWS), 16))
 
     def _phase(self, rates: Rates) -> NegativePhase:
         if self.negative_phase == "fpcd":
-            return FastPersistentCD(self.n_gibbs, rates.coupling, self._gauge())
+            return FastPersistentCD(
+                self.n_gibbs, rates.coupling, self._gauge(), bias_rate=rates.bias
+            )
         phases = {"cd": ContrastiveDivergence, "pcd": PersistentCD, "pt": ParallelTempering}
         return phases[self.negative_phase](self.n_gibbs)
 
@@ -359,8 +371,9 @@ class BoltzmannMachine(
             for name, value in self.get_params(deep=False).items()
             if name not in silent
         }
-        # Where the rate depends on the number of epochs, more of them are another training.
-        if self.schedule != "constant" or self.learning_rate == "auto":
+        # Where rates, or what is dropped, depend on the number of epochs, it is another training.
+        changing = self.schedule != "constant" or self.learning_rate == "auto"
+        if changing or getattr(self, "scheme", None) == "two-site":
             parameters["n_iter"] = self.n_iter
         return {"class": type(self).__name__, **parameters}
 
@@ -378,6 +391,7 @@ class BoltzmannMachine(
             "_n_features_out": math.prod(machine.hidden_shape),
             "_state": eqx.tree_at(lambda s: s.machine, training.state, training.machine),
             "_rates": training.rates,
+            "_rate_factor": training.progress.rate_factor,
         }
 
     def _prepared(self, machine: Machine) -> Machine:
@@ -418,7 +432,7 @@ class BoltzmannMachine(
         rows = self._rows(X)
         check_choice("feature", self.feature, ("probability", "field", "state"))
         check_choice("output", self.output, ("flat", "tensor"))
-        key = jax.random.key(self._seed)
+        key = _key(self._seed, 2)
         features = self._in_batches(_FEATURES[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
@@ -429,7 +443,8 @@ class BoltzmannMachine(
     def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
         """The visible states V after some Gibbs steps."""
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        return self._in_batches(_gibbs, self._rows(V), self._key(random_state), n_gibbs)
+        rows = self._rows(V)
+        return self._in_batches(_gibbs, rows, self._key(random_state), n_gibbs, few=True)
 
     def sample(
         self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
@@ -445,7 +460,7 @@ class BoltzmannMachine(
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
         start, chain = jax.random.split(self._key(random_state))
         rows = np.asarray(independent_units(start, self.machine_, (n_samples,)))
-        return self._in_batches(_gibbs, rows, chain, n_gibbs)
+        return self._in_batches(_gibbs, rows, chain, n_gibbs, few=True)
 
     def free_energy(self, X: Any) -> NDArray[Any]:
         """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
@@ -512,14 +527,22 @@ class BoltzmannMachine(
         return jax.random.key(int(generator.randint(2**31)))
 
     def _in_batches(
-        self, function: Any, rows: NDArray[Any], key: Array | None = None, extra: Any = None
+        self,
+        function: Any,
+        rows: NDArray[Any],
+        key: Array | None = None,
+        extra: Any = None,
+        *,
+        few: bool = False,
     ) -> NDArray[Any]:
         """``function(machine, batch, key, extra)`` of all rows, in batches of one size.
 
         Padding to one size compiles once, and makes a row's result independent of the others.
+        Where rows are `few` and the function is slow, the size is the next power of two.
         """
         results = []
-        for number, batch in enumerate(_padded_batches(rows, self.machine_)):
+        most = 1 << (len(rows) - 1).bit_length() if few else BATCH
+        for number, batch in enumerate(_padded_batches(rows, self.machine_, most)):
             batch_key = None if key is None else jax.random.fold_in(key, number)
             results.append(np.asarray(function(self.machine_, batch, batch_key, extra)))
         return np.concatenate(results)[: len(rows)]
@@ -573,6 +596,18 @@ class BoltzmannMachine(
                 f"checkpoint={self.checkpoint!r}: expected the path of a file or None, got "
                 f"{type(self.checkpoint).__name__}."
             )
+        if self.checkpoint is not None:
+            folder = os.path.dirname(os.path.abspath(self.checkpoint))
+            if not os.path.isdir(folder):
+                raise FileNotFoundError(
+                    f"checkpoint={os.fspath(self.checkpoint)!r}: expected a file in an existing "
+                    f"folder, but there is no {folder}."
+                )
+            if self.warm_start:
+                raise ValueError(
+                    "checkpoint: expected None with warm_start=True, which would find the "
+                    "checkpoint of the training before and do nothing."
+                )
 
     def _hidden_shape(self) -> tuple[int, ...]:
         """The hidden shape asked for, or a third of each visible mode, as many modes."""
@@ -604,16 +639,21 @@ def _generator(random_state: Any) -> np.random.RandomState:
     return generator
 
 
+def _key(seed: int, purpose: int) -> Array:
+    """The key for weights (0) or features (2); training has its own (1)."""
+    return jax.random.split(jax.random.key(seed), 3)[purpose]
+
+
 def _check_range(name: str, value: Any, smallest: float, limit: float) -> None:
     number = check_real(name, value)
     if not smallest <= number < limit:
         raise ValueError(f"{name}={number}: expected a number in [{smallest:g}, {limit:g}).")
 
 
-def _padded_batches(rows: NDArray[Any], machine: Machine) -> Iterator[Array]:
+def _padded_batches(rows: NDArray[Any], machine: Machine, most: int) -> Iterator[Array]:
     """Batches of one size in the machine's precision, the last one padded with zeros."""
     entries = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
-    size = max(min(BATCH_ENTRIES // entries, BATCH), 1)
+    size = max(min(BATCH_ENTRIES // entries, BATCH, most), 1)
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         batch = np.zeros((size, *machine.visible_shape), machine.coupling.dtype)

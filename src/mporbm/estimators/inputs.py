@@ -76,8 +76,9 @@ def check_values(rows: Any, visible_units: str) -> None:
     smallest, largest = math.inf, -math.inf
     for start in range(0, len(rows), step):
         block = np.asarray(rows[start : start + step])
-        smallest, largest = min(smallest, block.min()), max(largest, block.max())
-        if not math.isfinite(smallest) or not math.isfinite(largest):
+        low, high = block.min(), block.max()
+        smallest, largest = min(smallest, low), max(largest, high)
+        if not (np.isfinite(low) and np.isfinite(high)):
             raise ValueError(
                 f"X: expected finite numbers, got NaN or inf in samples {start} to "
                 f"{start + len(block) - 1}; replace them first, for instance with "

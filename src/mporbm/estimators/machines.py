@@ -77,7 +77,7 @@ class MvRBM(Factorised):
         visible, hidden = check_paired_shapes(
             "visible_shape", self.visible_shape_, "hidden_shape", self._hidden_shape()
         )
-        mpo = data_mpo(np.random.default_rng(seed), rows, hidden, (1,) * (len(visible) - 1))
+        mpo = data_mpo(np.random.default_rng([seed, seed]), rows, hidden, (1,) * (len(visible) - 1))
         return KroneckerCoupling([core[0, :, :, 0] for core in mpo.cores])
 
 
@@ -221,7 +221,7 @@ class MPORBM(Factorised):
         ranks = self._ranks(visible, hidden)
         if self.scheme == "two-site":
             ranks = (1,) * len(ranks)
-        return MPOCoupling(data_mpo(np.random.default_rng(seed), rows, hidden, ranks))
+        return MPOCoupling(data_mpo(np.random.default_rng([seed, seed]), rows, hidden, ranks))
 
     def _ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
         """One rank for each bond; a single number stands for the largest one."""
@@ -240,6 +240,11 @@ class MPORBM(Factorised):
         check_tolerance("rank_tolerance", self.rank_tolerance)
         if np.ndim(self.rank) == 0:
             check_integer("rank", self.rank)
+        if self.scheme == "two-site" and self.negative_phase == "fpcd":
+            raise ValueError(
+                "negative_phase='fpcd': expected another one for scheme='two-site', whose splits "
+                "leave nothing for fast cores to add to."
+            )
         if self.scheme == "two-site" and self.boundary == "periodic":
             raise ValueError(
                 "scheme='two-site': expected boundary='open', got 'periodic'; a ring has no "

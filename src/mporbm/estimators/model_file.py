@@ -38,7 +38,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     header = {
         "class": type(estimator).__name__,
         "library_version": mporbm.__version__,
-        "parameters": {n: plain(v) for n, v in estimator.get_params(deep=False).items()},
+        "parameters": {
+            # A model has nothing to say about where its users write files.
+            name: None if name == "checkpoint" else plain(value)
+            for name, value in estimator.get_params(deep=False).items()
+        },
         "visible_shape": list(machine.visible_shape),
         "hidden_shape": list(machine.hidden_shape),
         "n_iter": estimator.n_iter_,
@@ -101,7 +105,8 @@ def plain(value: Any) -> Any:
 
 
 def _parameters(saved: dict[str, Any]) -> dict[str, Any]:
-    return {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
+    known = {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
+    return {**known, "checkpoint": None}
 
 
 def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine:

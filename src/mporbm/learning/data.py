@@ -23,15 +23,23 @@ RESIDENT_BYTES = 2**28
 
 
 class Block(NamedTuple):
-    """Rows, and for each batch which rows it takes with which weights (0 for padding)."""
+    """Rows, and for each batch which rows it takes with which weights (0 for padding).
+
+    Weights are 1 in the mean over all rows; `size` is the number of rows of each batch that are
+    not padding.
+    """
 
     rows: Any
     chosen: NDArray[np.int32]
     weight: NDArray[np.float32]
+    size: NDArray[np.int32]
 
 
 class Source:
     """Rows (n, *shape) that are read once per epoch."""
+
+    restartable = True
+    """Whether an epoch can be read again."""
 
     @abstractmethod
     def blocks(
@@ -64,6 +72,8 @@ class ArraySource(Source):
         self.rows = rows
         self.weight = np.ones(len(rows), np.float32) if weight is None else weight
         self.used = np.arange(len(rows)) if used is None else used
+        mean = float(self.weight[self.used].mean())
+        self._mean_weight = mean if mean > 0.0 else 1.0
         self.resident = not is_memory_mapped(rows) and rows.nbytes <= RESIDENT_BYTES
         self._on_device: Any = None
 
@@ -85,7 +95,7 @@ class ArraySource(Source):
         for start in range(skip * size, n_rows, size):
             chosen = order[start : start + size]
             weight = np.zeros(size, np.float32)
-            weight[: len(chosen)] = self.weight[chosen]
+            weight[: len(chosen)] = self.weight[chosen] / self._mean_weight
             index = np.zeros(size, np.int32)
             if self.resident:
                 if self._on_device is None:
@@ -96,8 +106,7 @@ class ArraySource(Source):
                 index[: len(chosen)] = np.arange(len(chosen))
                 rows = np.zeros((size, *self.rows.shape[1:]), self.rows.dtype)
                 gather(self.rows, chosen, rows)
-            shape = (per_block, batch_size)
-            yield Block(rows, index.reshape(shape), weight.reshape(shape))
+            yield _block(rows, index, weight, len(chosen), batch_size)
 
     def head(self, n_rows: int) -> NDArray[Any]:
         """Rows at even distances."""
@@ -123,8 +132,14 @@ class StreamSource(Source):
     Rows are shuffled within a block; their order between blocks is that of the stream.
     """
 
-    def __init__(self, restart: Callable[[], Iterable[Any]], check: Callable[[Any], NDArray[Any]]):
+    def __init__(
+        self,
+        restart: Callable[[], Iterable[Any]],
+        check: Callable[[Any], NDArray[Any]],
+        restartable: bool = True,
+    ):
         self.restart = restart
+        self.restartable = restartable
         self.check = check
         self._head: NDArray[Any] | None = None
         self._asked = 0
@@ -144,7 +159,7 @@ class StreamSource(Source):
             weight[: len(rows)], index[: len(rows)] = 1.0, order
             full = np.zeros((size, *rows.shape[1:]), rows.dtype)
             full[: len(rows)] = rows
-            yield Block(full, index.reshape(-1, batch_size), weight.reshape(-1, batch_size))
+            yield _block(full, index, weight, len(rows), batch_size)
         if empty:
             raise ValueError(
                 "X: expected an iterator that gives arrays of samples, got an empty one; training "
@@ -163,11 +178,13 @@ class StreamSource(Source):
                 size = max(min(BLOCK_BYTES // row_bytes, 2**16) // batch_size, 1) * batch_size
             waiting.append(rows)
             n_waiting += len(rows)
-            while n_waiting >= size:
-                everything = np.concatenate(waiting)
-                yield everything[:size], size
+            if n_waiting >= size:
+                everything = np.concatenate(waiting) if len(waiting) > 1 else waiting[0]
+                n_full = n_waiting // size
+                for number in range(n_full):
+                    yield everything[number * size : (number + 1) * size], size
                 short = False
-                waiting, n_waiting = [everything[size:]], n_waiting - size
+                waiting, n_waiting = [everything[n_full * size :].copy()], n_waiting % size
         if n_waiting:
             assert size is not None
             if short:
@@ -200,6 +217,18 @@ class StreamSource(Source):
     def fingerprint(self) -> dict[str, Any]:
         """A check sum of the first rows."""
         return {"checksum": zlib.crc32(self.head(64).tobytes())}
+
+
+def _block(
+    rows: Any,
+    index: NDArray[np.int32],
+    weight: NDArray[np.float32],
+    n_valid: int,
+    batch_size: int,
+) -> Block:
+    size = np.clip(n_valid - np.arange(0, len(index), batch_size), 0, batch_size)
+    shape = (-1, batch_size)
+    return Block(rows, index.reshape(shape), weight.reshape(shape), size.astype(np.int32))
 
 
 def is_memory_mapped(array: Any) -> bool:

@@ -67,7 +67,8 @@ def _regular_solve(matrix: Array, right: Array) -> Array:
     """
     size = len(matrix)
     precision = np.finfo(matrix.dtype)
-    ridge = math.sqrt(precision.eps) * jnp.trace(matrix) / size + precision.tiny
+    relative = max(math.sqrt(precision.eps) / size, 10.0 * precision.eps)
+    ridge = relative * jnp.trace(matrix) + precision.tiny
     solution: Array
     if size == 1:
         solution = right / (matrix + ridge)
@@ -77,21 +78,25 @@ def _regular_solve(matrix: Array, right: Array) -> Array:
     return solution
 
 
-LARGEST_CANCELLATION = 100.0
-"""What training accepts before it brings the cores back into balance."""
+UNBALANCED = 10.0
+"""By which factor the cores may be too large before they are brought into balance."""
 
 
-def cancellation(mpo: MPO) -> float:
-    """``prod |W^(k)| / |W|``, by how much the cores cancel each other in W."""
-    product = math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
-    norm = float(mpo.norm())
-    return product / norm if norm > 0.0 else 1.0
+def tidied(mpo: MPO) -> MPO:
+    """The same open MPO, in balance if its cores have grown large and cancel each other."""
+    norms = math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
+    # In balance the product of the norms is |W| times at most the root of every rank.
+    if norms <= UNBALANCED * float(mpo.norm()):
+        return mpo
+    candidate = balanced(mpo)
+    least = math.prod(float(np.linalg.norm(core)) for core in candidate.cores)
+    return candidate if norms > UNBALANCED * least else mpo
 
 
 def balanced(mpo: MPO) -> MPO:
     """The same open MPO with equal, diagonal Gram matrices on both sides of every bond.
 
-    Gradient steps leave the gauge to chance, and large cores that cancel each other lose digits.
+    Gradient steps leave the gauge to chance; large cores that cancel each other lose digits.
     """
     cores = [np.asarray(core, np.float64) for core in mpo.canonical(-1).cores]
     weights = []

@@ -30,7 +30,9 @@ class Interrupts:
         traceback: TracebackType | None,
     ) -> None:
         for number, handler in self._previous.items():
-            signal.signal(number, handler)
+            # None stands for a handler that is not Python's: it cannot be put back.
+            if handler is not None:
+                signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.signal is not None:

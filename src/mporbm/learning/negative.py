@@ -69,6 +69,12 @@ class FastState(eqx.Module):
     visible: Array
     fast: Parameters
 
+    def forget_factors(self) -> "FastState":
+        """The same with fast biases only."""
+        zeros = tuple(jnp.zeros_like(factor) for factor in self.fast.factors)
+        biases = self.fast.visible_bias, self.fast.hidden_bias
+        return FastState(self.visible, Parameters(zeros, *biases))
+
 
 class FastPersistentCD(NegativePhase):
     """FPCD: persistent chains that see the parameters plus *fast* ones (Tieleman & Hinton 2009).
@@ -79,13 +85,22 @@ class FastPersistentCD(NegativePhase):
     """
 
     learning_rate: Array
+    bias_rate: Array
     gauge: bool = eqx.field(static=True)
 
     DECAY = 0.95
 
-    def __init__(self, n_gibbs: int = 1, learning_rate: Any = 0.01, gauge: bool = True):
+    def __init__(
+        self,
+        n_gibbs: int = 1,
+        learning_rate: Any = 0.01,
+        gauge: bool = True,
+        *,
+        bias_rate: Any = None,
+    ):
         super().__init__(n_gibbs)
         self.learning_rate = jnp.asarray(learning_rate, float)
+        self.bias_rate = jnp.asarray(learning_rate if bias_rate is None else bias_rate, float)
         self.gauge = gauge
 
     def init(self, key: Array, machine: Machine, n_chains: int) -> FastState:
@@ -103,13 +118,21 @@ class FastPersistentCD(NegativePhase):
         visible = gibbs(key, both.into(machine), state.visible, self.n_gibbs)
         samples = equal_weights(visible)
         ascent, _ = gradient(machine, data, samples)
+        factors = ascent.factors
         if self.gauge:
-            factors = natural(machine.coupling, ascent.factors)
-            ascent = Parameters(factors, ascent.visible_bias, ascent.hidden_bias)
-        fast: Parameters = jax.tree.map(
-            lambda f, g: (self.DECAY * f + self.learning_rate * g).astype(f.dtype),
-            state.fast,
-            ascent,
+            # Shared out among the factors, as their steps add up in W.
+            steps = natural(machine.coupling, factors)
+            factors = tuple(None if g is None else g / len(steps) for g in steps)
+
+        def learn(fast: Array, ascent: Array, rate: Array) -> Array:
+            return (self.DECAY * fast + rate * ascent).astype(fast.dtype)
+
+        old = state.fast
+        pairs = zip(old.factors, factors, strict=True)
+        fast = Parameters(
+            tuple(learn(f, g, self.learning_rate) for f, g in pairs),
+            learn(old.visible_bias, ascent.visible_bias, self.bias_rate),
+            learn(old.hidden_bias, ascent.hidden_bias, self.bias_rate),
         )
         return FastState(visible, fast), samples
 

@@ -22,7 +22,8 @@ def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
     coupling is set so that this growth g is 0.06 for long trainings and larger for short ones,
     ``g = 40 / n_updates``, but at most 0.5, above which fields overflow:
 
-    ``rate = 4 g / v``.
+    ``rate = 4 g / v``, and at most 1. Values larger than those of units, in the mean square, divide
+    it by as much.
 
     Biases feel single units, whatever their number: their rate is 0.05.
     """
@@ -31,7 +32,6 @@ def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
         growth = min(max(TOTAL_GROWTH / max(n_updates, 1), LEAST_GROWTH), MOST_GROWTH)
     # Constant data say nothing about a scale: any rate will do.
     variance = largest_variance(rows) or 1.0
-    # Values far from those of units, which are of size 1, pull as hard as they are large.
     variance *= max(float(np.mean(np.square(rows, dtype=np.float64))), 1.0)
     return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
 

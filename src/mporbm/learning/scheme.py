@@ -42,9 +42,9 @@ class Rule(eqx.Module):
     as the factor can follow (`mporbm.learning.gauge`). The step in W is then never longer than
     that of a dense machine, whatever the scheme.
 
-    Weight decay takes ``rate weight_decay`` of every moved factor, with the gauge the exact
-    gradient of ``-weight_decay/2 |W|^2``. A sparsity target t adds ``sparsity_cost (t -
-    E_data[H])`` to the gradient of the hidden bias.
+    Weight decay takes ``rate weight_decay / (1 - momentum)`` of every moved factor: with the gauge
+    the gradient of ``-weight_decay/2 |W|^2``, without noise and so without velocity. A sparsity
+    target t adds ``sparsity_cost (t - E_data[H])`` to the gradient of the hidden bias.
     """
 
     negative_phase: NegativePhase
@@ -85,8 +85,9 @@ class Rule(eqx.Module):
         return (self.momentum * velocity + rate * ascent).astype(velocity.dtype)
 
     def decayed(self, factor: Array, rate: Array) -> Array:
-        """A factor after weight decay."""
-        return factor * (1.0 - rate * self.weight_decay).astype(factor.dtype)
+        """A factor after weight decay, by as much as momentum makes of a steady gradient."""
+        loss = rate * self.weight_decay / (1.0 - self.momentum)
+        return factor * (1.0 - loss).astype(factor.dtype)
 
 
 class LearningState(eqx.Module):
@@ -190,7 +191,7 @@ def update(
     share = 1.0 / len(moved) if rule.gauge else 1.0
     moved_theta = Parameters(
         tuple(
-            w if step is None else rule.decayed(w, rates.coupling) + share * step
+            w if step is None else rule.decayed(w, share * rates.coupling) + share * step
             for w, step in zip(theta.factors, steps, strict=True)
         ),
         theta.visible_bias + velocities.visible_bias,

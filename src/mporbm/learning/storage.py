@@ -26,13 +26,16 @@ def write(
 ) -> None:
     """Write a file of one kind; a crash leaves the old file or the new one, never half of one."""
     target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{target}: expected an existing folder to write to.")
     contents = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    text = json.dumps(header)
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "kind": kind,
-        "header": json.dumps(header),
-        "checksum": str(_checksum(contents)),
+        "header": text,
+        "checksum": str(_checksum(contents, text)),
     }
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
     try:
@@ -57,7 +60,7 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any
             metadata = file.metadata() or {}
             header = _check_header(path, kind, metadata)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if metadata.get("checksum") != str(_checksum(arrays)):
+            if metadata.get("checksum") != str(_checksum(arrays, metadata["header"])):
                 raise SafetensorError("its check sum is wrong")
     except FileNotFoundError:
         raise
@@ -71,8 +74,8 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any
     return arrays, header
 
 
-def _checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
-    checksum = 0
+def _checksum(arrays: Mapping[str, NDArray[Any]], header: str) -> int:
+    checksum = zlib.crc32(header.encode())
     for name in sorted(arrays):
         checksum = zlib.crc32(arrays[name].tobytes(), zlib.crc32(name.encode(), checksum))
     return checksum

@@ -18,10 +18,11 @@ from threadpoolctl import threadpool_limits
 from ..machine import Machine, MPOCoupling
 from . import checkpoint
 from .data import Block, Source
-from .gauge import LARGEST_CANCELLATION, balanced, cancellation
+from .gauge import tidied
 from .gradient import Batch
 from .interrupt import Interrupts
 from .monitor import snapshot, weight_norm
+from .negative import FastState
 from .parameters import Parameters
 from .rate import Schedule, schedule_factor
 from .scheme import LearningState, Rates, Rule, Scheme
@@ -31,6 +32,8 @@ N_WATCHED = 128
 """Samples that are watched every epoch."""
 N_WATCHED_UNITS = 4
 """Visible units whose conditionals estimate the pseudo-likelihood of watched samples."""
+N_VALIDATED, N_VALIDATED_UNITS, VALIDATED_ENTRIES = 1024, 16, 2**24
+"""The most samples, units and visible values together that a validation score looks at."""
 MAX_BACK_OFFS = 10
 
 
@@ -51,7 +54,7 @@ def run_block(
     scheme: Scheme,
     rule: Rule,
     state: LearningState,
-    block: tuple[Array, Array, Array],
+    block: tuple[Array, Array, Array, Array],
     key: Array,
     first: Array,
     rates: Rates,
@@ -62,19 +65,21 @@ def run_block(
     The key of a batch depends on its number in the epoch only. From the first unhealthy batch on
     nothing moves; batches of padding alone move nothing.
     """
-    rows, index, weight = block
+    rows, index, weight, size = block
     shape, dtype = state.machine.visible_shape, state.machine.coupling.dtype
 
     def body(
-        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array]
+        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array, Array]
     ) -> tuple[tuple[LearningState, BlockInfo], None]:
         state, info = carry
-        number, chosen, weight = batch
+        number, chosen, weight, size = batch
         visible = rows[chosen].reshape(-1, *shape).astype(dtype)
         total = weight.sum()
         used = total > 0.0
         data = Batch(visible, (weight / jnp.where(used, total, 1.0)).astype(dtype))
-        new, step = scheme.step(jax.random.fold_in(key, number), rule, state, data, rates)
+        # A batch of heavier samples makes a longer step: every sample counts by its own weight.
+        heavy = rates * (total / jnp.maximum(size, 1))
+        new, step = scheme.step(jax.random.fold_in(key, number), rule, state, data, heavy)
         healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
         healthy = info.healthy & (healthy | ~used)
         moves = healthy & used
@@ -87,7 +92,7 @@ def run_block(
 
     start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
     numbers = first + jnp.arange(len(index))
-    (state, info), _ = jax.lax.scan(body, (state, start), (numbers, index, weight))
+    (state, info), _ = jax.lax.scan(body, (state, start), (numbers, index, weight, size))
     return state, info
 
 
@@ -127,15 +132,19 @@ class Training:
     ):
         self.scheme, self.rule, self.rates, self.seed = scheme, rule, rates, seed
         self.source, self.validation, self.settings = source, validation, settings
-        self.key = jax.random.key(seed)
-        self.state = continued or _init(scheme, rule, self.key, machine, settings.batch_size)
+        self.key = jax.random.split(jax.random.key(seed), 3)[1]
+        self.state = _init(scheme, rule, self.key, machine, settings.batch_size)
+        if continued is not None and _alike(continued, self.state):
+            self.state = continued
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Machine | None = None
         self._watched = source.head(N_WATCHED)
-        self._watched_validation = None if validation is None else validation.head(N_WATCHED)
         n_visible = math.prod(machine.visible_shape)
-        units = np.random.default_rng(seed).choice(n_visible, min(N_WATCHED_UNITS, n_visible))
-        self._units = jnp.asarray(units, jnp.int32)
+        n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
+        self._validated = None if validation is None else validation.head(n_validated)
+        units = np.random.default_rng(seed).permutation(n_visible).astype(np.int32)
+        self._units = jnp.asarray(units[:N_WATCHED_UNITS])
+        self._validated_units = jnp.asarray(units[:N_VALIDATED_UNITS])
         largest = float(np.abs(np.asarray(self._watched, np.float64)).max(initial=1.0))
         # Sensible weights stay far below: on average 1 for every visible unit.
         self._field_limit = jnp.asarray(1000.0 + n_visible * largest**2)
@@ -150,7 +159,7 @@ class Training:
 
     @property
     def machine(self) -> Machine:
-        """The machine as it is now: the best one if there is a validation score."""
+        """The machine as it is now; with early stopping, the best one so far."""
         return self.state.machine if self.best_machine is None else self.best_machine
 
     def run(self, on_epoch: Callable[["Training"], bool] | None = None) -> None:
@@ -184,7 +193,7 @@ class Training:
             self.state, self.progress = begin
             rate = float(self.rates.coupling) * self.progress.rate_factor
             epoch, smaller = self.progress.epoch + 1, rate / 4.0
-            if self.settings.on_divergence == "stop":
+            if self.settings.on_divergence == "stop" or not self.source.restartable:
                 warnings.warn(
                     f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch}; the "
                     f"parameters before it were kept and training stopped. Try "
@@ -212,10 +221,7 @@ class Training:
         """The blocks of an epoch from where it stands; whether all were healthy."""
         progress, batch_size = self.progress, self.settings.batch_size
         epoch_key = jax.random.fold_in(self.key, progress.epoch + 1)
-        factor = progress.rate_factor * schedule_factor(
-            self.settings.schedule, progress.epoch / max(self.settings.n_iter, 1)
-        )
-        rates = self.rates * factor
+        rates = self.rates * self._rate_factor()
         rng = np.random.default_rng([self.seed, progress.epoch]) if self.settings.shuffle else None
         pending: BlockInfo | None = None
         for block in self.source.blocks(rng, batch_size, skip=progress.n_blocks):
@@ -238,6 +244,11 @@ class Training:
             progress.n_blocks += 1
         return pending is None or self._account(pending)
 
+    def _rate_factor(self) -> float:
+        """What back-offs and the schedule make of the rates in this epoch."""
+        share = self.progress.epoch / max(self.settings.n_iter, 1)
+        return self.progress.rate_factor * schedule_factor(self.settings.schedule, share)
+
     def _account(self, info: BlockInfo) -> bool:
         self.progress.gradient_norm += float(info.gradient_norm)
         self.progress.n_batches += int(info.n_batches)
@@ -246,18 +257,17 @@ class Training:
     def _record(self, seconds: float) -> bool:
         """End an epoch, unless its last batches diverged: truncate, watch, remember the best."""
         progress = self.progress
+        if not np.isfinite(weight_norm(self.state.machine.coupling)):
+            return False
         self._tidy_bonds()
         machine = self.state.machine
         seen = snapshot(machine, jnp.asarray(self._watched), self._units)
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
         if not seen.largest_field < 0.5 * self._field_limit:
             return False
-        factor = progress.rate_factor * schedule_factor(
-            self.settings.schedule, progress.epoch / max(self.settings.n_iter, 1)
-        )
         entry: dict[str, Any] = {
             "epoch": progress.epoch + 1,
-            "learning_rate": float(self.rates.coupling) * factor,
+            "learning_rate": float(self.rates.coupling) * self._rate_factor(),
             "reconstruction_error": float(seen.reconstruction_error),
             "score": float(seen.score),
             "free_energy": float(seen.free_energy),
@@ -267,12 +277,12 @@ class Training:
         }
         if isinstance(machine.coupling, MPOCoupling):
             entry["ranks"] = list(used_ranks(machine.coupling.mpo))
-        if self._watched_validation is not None:
-            other = snapshot(machine, jnp.asarray(self._watched_validation), self._units)
+        if self._validated is not None:
+            other = snapshot(machine, jnp.asarray(self._validated), self._validated_units)
             entry["validation_score"] = float(other.score)
             entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
         progress.end_epoch(entry)
-        if self.settings.n_iter_no_change is not None and self._watched_validation is not None:
+        if self.settings.n_iter_no_change is not None and self._validated is not None:
             score = entry["validation_score"]
             if score > progress.best_score:
                 progress.best_score, progress.best_epoch = score, progress.epoch
@@ -289,11 +299,14 @@ class Training:
             self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
         elif self.rule.gauge and isinstance(coupling, MPOCoupling):
             mpo = coupling.mpo
-            if mpo.boundary == "open" and cancellation(mpo) > LARGEST_CANCELLATION:
-                machine = Parameters(
-                    balanced(mpo).cores, machine.visible_bias, machine.hidden_bias
-                ).into(machine)
+            if mpo.boundary == "open" and (tidy := tidied(mpo)) is not mpo:
+                biases = machine.visible_bias, machine.hidden_bias
+                machine = Parameters(tidy.cores, *biases).into(machine)
                 self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
+                if isinstance(self.state.chains, FastState):
+                    # Fast factors are offsets in the gauge that was.
+                    chains = self.state.chains.forget_factors()
+                    self.state = eqx.tree_at(lambda s: s.chains, self.state, chains)
 
     def _no_change(self) -> bool:
         patience = self.settings.n_iter_no_change
@@ -327,5 +340,12 @@ def _init(scheme: Scheme, rule: Rule, key: Array, machine: Machine, n_chains: in
     return scheme.init(jax.random.fold_in(key, 0), rule, machine, n_chains)
 
 
-def _on_device(block: Block) -> tuple[Array, Array, Array]:
-    return jnp.asarray(block.rows), jnp.asarray(block.chosen), jnp.asarray(block.weight)
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two states have the same structure, shapes and types."""
+    shapes = [jax.tree.map(lambda x: (x.shape, str(x.dtype)), tree) for tree in (one, other)]
+    return bool(shapes[0] == shapes[1])
+
+
+def _on_device(block: Block) -> tuple[Array, Array, Array, Array]:
+    rows, chosen, weight, size = (jnp.asarray(part) for part in block)
+    return rows, chosen, weight, size

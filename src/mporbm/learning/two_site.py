@@ -63,7 +63,7 @@ def _update_bond(
     ascent, info = rule.gradient(merged, reshape(data), reshape(samples), (k,))
     rate = rates.coupling / (1.0 - rule.momentum)
     step = (rate * ascent.factors[k]).astype(machine.coupling.dtype)
-    moved = rule.decayed(_cores(merged)[k], rate) + step
+    moved = rule.decayed(_cores(merged)[k], rates.coupling) + step
     cores[k], cores[k + 1] = _split(moved, cores[k], cores[k + 1])
 
     biases = [
@@ -128,19 +128,24 @@ def used_ranks(mpo: MPO) -> tuple[int, ...]:
     """The ranks, without the zero rows and columns of padded cores."""
     if mpo.boundary == "periodic":
         return mpo.ranks
-    return tuple(int(np.asarray(core).any(axis=(1, 2, 3)).sum()) for core in mpo.cores[1:])
+    return tuple(len(_used_rows(core)) for core in mpo.cores[1:])
 
 
 def trimmed(mpo: MPO) -> MPO:
     """The same MPO without the zero rows and columns of padded cores."""
-    used = [np.asarray(core).any(axis=(1, 2, 3)) for core in mpo.cores[1:]]
-    used = [np.ones(1, bool), *used, np.ones(1, bool)]
+    used = [[0], *(_used_rows(core) for core in mpo.cores[1:]), [0]]
     return MPO(
         [
             np.asarray(core)[left][..., right]
             for core, left, right in zip(mpo.cores, used, used[1:], strict=False)
         ]
     )
+
+
+def _used_rows(core: Array) -> list[int]:
+    """The rows of a core that are not zero; one at least, for W = 0 has rank 1 too."""
+    sizes = np.abs(np.asarray(core)).max(axis=(1, 2, 3))
+    return np.flatnonzero(sizes).tolist() or [0]
 
 
 def truncate(machine: Machine, tolerance: float) -> Machine:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
+from ..tensor.check import check_integer
 from .gibbs import gibbs_step, independent_units
 
 
@@ -38,7 +39,7 @@ class Tempering(eqx.Module):
     n_temperatures: int = eqx.field(static=True)
 
     def __init__(self, n_temperatures: int = 10):
-        self.n_temperatures = n_temperatures
+        self.n_temperatures = check_integer("n_temperatures", n_temperatures, minimum=2)
 
     @property
     def inverse_temperatures(self) -> Array:
