@@ -125,8 +125,8 @@ class BoltzmannMachine(
         Parameters
         ----------
         X
-            Samples (n, *visible_shape), or flattened (n, n_features), of bool, integers or floats;
-            an array, a memory-mapped array (``np.load(path, mmap_mode="r")``), or a stream: a
+            Samples ``(n, *visible_shape)``, or flattened (n, n_features), of any real type: an
+            array, a memory-mapped array (``np.load(path, mmap_mode="r")``), or a stream: a
             function that makes an iterator over arrays of samples, once for every epoch. Files
             and streams may be larger than memory.
         y
@@ -449,7 +449,7 @@ class BoltzmannMachine(
     def sample(
         self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
     ) -> NDArray[Any]:
-        """Samples of the model, (n_samples, *visible_shape): chains of `n_gibbs` steps each.
+        """Samples of the model, ``(n_samples, *visible_shape)``: chains of `n_gibbs` steps each.
 
         The chains start as independent units at the rates of the visible bias. How many steps
         they need to forget that depends on the machine. Without a `random_state` every call draws

@@ -36,9 +36,9 @@ def restart(X: Any, n_iter: int) -> Callable[[], Iterator[Any]]:
 
 
 def check_rows(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
-    """X as rows (n, *visible_shape) of real numbers; `reset` takes the shape from X.
+    """X as rows ``(n, *visible_shape)`` of real numbers; `reset` takes the shape from X.
 
-    Tensors (n, *visible_shape) and flattened rows (n, n_features) are the same to every method.
+    Tensors ``(n, *visible_shape)`` and flattened rows (n, n_features) are the same to every method.
     Types stay as they are, and memory-mapped files are not read as a whole.
     """
     array = X if hasattr(X, "iloc") else _as_array(X)

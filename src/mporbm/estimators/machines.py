@@ -169,7 +169,7 @@ class MPORBM(Factorised):
         What `transform` gives: ``"probability"`` that a hidden unit is on, the ``"field"`` before
         the sigmoid (keeps distances that saturation loses), or a random ``"state"``.
     output
-        ``"flat"`` features (n, prod(hidden_shape)), or ``"tensor"`` (n, *hidden_shape).
+        ``"flat"`` features (n, prod(hidden_shape)), or ``"tensor"``: ``(n, *hidden_shape)``.
     verbose
         1 shows a progress bar.
     random_state

@@ -12,7 +12,7 @@ from .parameters import Parameters, n_factors
 
 
 class Batch(eqx.Module):
-    """Visible states (n, *visible_shape) with weights (n,) that sum to 1."""
+    """Visible states ``(n, *visible_shape)`` with weights (n,) that sum to 1."""
 
     visible: Array
     weight: Array

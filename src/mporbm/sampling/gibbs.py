@@ -42,6 +42,6 @@ def gibbs(key: Array, machine: Machine, visible: Any, n_steps: int = 1) -> Array
 
 
 def independent_units(key: Array, machine: Machine, leading: tuple[int, ...]) -> Array:
-    """Visible states of the machine without hidden layer, of shape (*leading, *visible_shape)."""
+    """Visible states ``(*leading, *visible_shape)`` of the machine without hidden layer."""
     shape = (*leading, *machine.visible_shape)
     return machine.visible_units.sample(key, jnp.broadcast_to(machine.visible_bias, shape))

@@ -13,7 +13,7 @@ from .gibbs import gibbs_step, independent_units
 
 
 class TemperingState(eqx.Module):
-    """Visible states of shape (n_temperatures, n_chains, *visible_shape), coldest last."""
+    """Visible states of shape ``(n_temperatures, n_chains, *visible_shape)``, coldest last."""
 
     visible: Array
     n_steps: Array
