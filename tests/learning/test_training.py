@@ -343,3 +343,10 @@ def test_velocity_goes_on_from_call_to_call(X):
         fitted.partial_fit(X[:5])
         steps.append(fitted.visible_bias_ - before)
     assert not np.allclose(*steps)
+
+
+def test_weights_count_in_batches_of_one(X):
+    """A sample's weight is the length of its step, whatever else is in its batch."""
+    weight = np.linspace(0.5, 2.0, len(X))
+    one = model(batch_size=1).partial_fit(X, sample_weight=weight)
+    assert differ(one, model(batch_size=1).partial_fit(X))

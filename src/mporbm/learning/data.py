@@ -25,14 +25,12 @@ RESIDENT_BYTES = 2**28
 class Block(NamedTuple):
     """Rows, and for each batch which rows it takes with which weights (0 for padding).
 
-    Weights are 1 in the mean over all rows; `size` is the number of rows of each batch that are
-    not padding.
+    Weights are 1 in the mean over all rows that have any.
     """
 
     rows: Any
     chosen: NDArray[np.int32]
     weight: NDArray[np.float32]
-    size: NDArray[np.int32]
 
 
 class Source:
@@ -72,8 +70,8 @@ class ArraySource(Source):
         self.rows = rows
         self.weight = np.ones(len(rows), np.float32) if weight is None else weight
         self.used = np.arange(len(rows)) if used is None else used
-        mean = float(self.weight[self.used].mean())
-        self._mean_weight = mean if mean > 0.0 else 1.0
+        weights = self.weight[self.used]
+        self._mean_weight = weights[weights > 0.0].mean() if weights.any() else 1.0
         self.resident = not is_memory_mapped(rows) and rows.nbytes <= RESIDENT_BYTES
         self._on_device: Any = None
 
@@ -106,7 +104,8 @@ class ArraySource(Source):
                 index[: len(chosen)] = np.arange(len(chosen))
                 rows = np.zeros((size, *self.rows.shape[1:]), self.rows.dtype)
                 gather(self.rows, chosen, rows)
-            yield _block(rows, index, weight, len(chosen), batch_size)
+            shape = (per_block, batch_size)
+            yield Block(rows, index.reshape(shape), weight.reshape(shape))
 
     def head(self, n_rows: int) -> NDArray[Any]:
         """Rows at even distances."""
@@ -159,7 +158,7 @@ class StreamSource(Source):
             weight[: len(rows)], index[: len(rows)] = 1.0, order
             full = np.zeros((size, *rows.shape[1:]), rows.dtype)
             full[: len(rows)] = rows
-            yield _block(full, index, weight, len(rows), batch_size)
+            yield Block(full, index.reshape(-1, batch_size), weight.reshape(-1, batch_size))
         if empty:
             raise ValueError(
                 "X: expected an iterator that gives arrays of samples, got an empty one; training "
@@ -217,18 +216,6 @@ class StreamSource(Source):
     def fingerprint(self) -> dict[str, Any]:
         """A check sum of the first rows."""
         return {"checksum": zlib.crc32(self.head(64).tobytes())}
-
-
-def _block(
-    rows: Any,
-    index: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    n_valid: int,
-    batch_size: int,
-) -> Block:
-    size = np.clip(n_valid - np.arange(0, len(index), batch_size), 0, batch_size)
-    shape = (-1, batch_size)
-    return Block(rows, index.reshape(shape), weight.reshape(shape), size.astype(np.int32))
 
 
 def is_memory_mapped(array: Any) -> bool:

@@ -54,7 +54,7 @@ def run_block(
     scheme: Scheme,
     rule: Rule,
     state: LearningState,
-    block: tuple[Array, Array, Array, Array],
+    block: tuple[Array, Array, Array],
     key: Array,
     first: Array,
     rates: Rates,
@@ -65,20 +65,20 @@ def run_block(
     The key of a batch depends on its number in the epoch only. From the first unhealthy batch on
     nothing moves; batches of padding alone move nothing.
     """
-    rows, index, weight, size = block
+    rows, index, weight = block
     shape, dtype = state.machine.visible_shape, state.machine.coupling.dtype
 
     def body(
-        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array, Array]
+        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array]
     ) -> tuple[tuple[LearningState, BlockInfo], None]:
         state, info = carry
-        number, chosen, weight, size = batch
+        number, chosen, weight = batch
         visible = rows[chosen].reshape(-1, *shape).astype(dtype)
         total = weight.sum()
         used = total > 0.0
         data = Batch(visible, (weight / jnp.where(used, total, 1.0)).astype(dtype))
         # A batch of heavier samples makes a longer step: every sample counts by its own weight.
-        heavy = rates * (total / jnp.maximum(size, 1))
+        heavy = rates * (total / jnp.maximum((weight > 0.0).sum(), 1))
         new, step = scheme.step(jax.random.fold_in(key, number), rule, state, data, heavy)
         healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
         healthy = info.healthy & (healthy | ~used)
@@ -92,7 +92,7 @@ def run_block(
 
     start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
     numbers = first + jnp.arange(len(index))
-    (state, info), _ = jax.lax.scan(body, (state, start), (numbers, index, weight, size))
+    (state, info), _ = jax.lax.scan(body, (state, start), (numbers, index, weight))
     return state, info
 
 
@@ -346,6 +346,6 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(shapes[0] == shapes[1])
 
 
-def _on_device(block: Block) -> tuple[Array, Array, Array, Array]:
-    rows, chosen, weight, size = (jnp.asarray(part) for part in block)
-    return rows, chosen, weight, size
+def _on_device(block: Block) -> tuple[Array, Array, Array]:
+    rows, chosen, weight = (jnp.asarray(part) for part in block)
+    return rows, chosen, weight
