@@ -77,6 +77,11 @@ PARAMETERS = [
     ),
     ({"gauge": "left"}, ValueError, "gauge='left': expected 'canonical' or None"),
     ({"gauge": False}, ValueError, "gauge=False: expected 'canonical' or None"),
+    (
+        {"scheme": "two-site", "negative_phase": "fpcd"},
+        ValueError,
+        "negative_phase='fpcd': expected another one for scheme='two-site'",
+    ),
     ({"negative_phase": "cd1"}, ValueError, "negative_phase='cd1': .*'cd', 'pcd', 'fpcd' or 'pt'"),
     ({"schedule": "step"}, ValueError, "schedule='step': expected 'constant', 'linear' or 'cos"),
     ({"init": "zero"}, ValueError, "init='zero': expected 'data' or 'random'"),

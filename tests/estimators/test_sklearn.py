@@ -6,6 +6,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.callback import ProgressBar
@@ -80,7 +81,6 @@ def test_parameters_can_be_set_by_name(estimator):
 
 
 def test_pandas_gets_the_names_of_the_features():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X.reshape(len(X), -1), index=np.arange(len(X)) + 100)
     model = clone(ESTIMATOR).set_params(visible_shape=X.shape[1:], n_iter=0).fit(frame)
     plain = model.transform(frame)
