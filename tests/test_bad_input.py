@@ -15,6 +15,7 @@ from mporbm.machine import (
     MPOCoupling,
     exact,
 )
+from mporbm.sampling import Tempering
 from mporbm.tensor import MPO, MPS, linear_index, max_ranks, multi_index
 from mporbm.tensor.convert import from_quimb, from_tensorly, to_quimb, to_tensorly
 
@@ -70,6 +71,7 @@ CASES = [
     (lambda: mpo(std="small"), TypeError, "std='small': expected a real number, got str"),
     (lambda: mpo().round(max_rank=0), ValueError, "max_rank=0"),
     (lambda: from_matrix(max_rank=1.5), TypeError, "max_rank=1.5"),
+    (lambda: Tempering(1), ValueError, "n_temperatures=1: expected an integer of at least 2"),
     # tolerances
     (lambda: from_matrix(tolerance=1.0), ValueError, r"tolerance=1.0: expected .* in \[0, 1\)"),
     (lambda: from_matrix(tolerance=-0.1), ValueError, "tolerance=-0.1"),

@@ -344,3 +344,19 @@ def test_attributes_come_with_fitting(name):
     with pytest.raises(AttributeError, match=f"MPORBM has no {name} before it is fitted"):
         getattr(MPORBM(), name)
     assert hasattr(model(), name)
+
+
+def test_nan_is_found_anywhere_in_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("mporbm.estimators.inputs.BLOCK_BYTES", 3 * REAL[0].nbytes)
+    rows = REAL.copy()
+    rows[11, 2, 1] = np.nan
+    np.save(tmp_path / "X.npy", rows)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    with pytest.raises(ValueError, match=r"X: expected finite .*NaN.* samples 9 to 11"):
+        untrained().fit(mapped)
+
+
+def test_a_checkpoint_needs_a_folder_before_training_begins(tmp_path):
+    path = tmp_path / "missing" / "checkpoint"
+    with pytest.raises(FileNotFoundError, match=r"checkpoint=.*missing.*expected .* folder"):
+        untrained(checkpoint=path).fit(X)

@@ -479,3 +479,18 @@ def test_loading_executes_nothing(tmp_path, monkeypatch):
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.delattr(pickle, name)
     assert mporbm.load(tmp_path / "model").n_iter_ == 2
+
+
+def test_other_settings_may_go_on_with_the_same_machine():
+    model = variant("MPORBM")
+    for changes in ({"negative_phase": "pcd"}, {"gauge": None}, {"batch_size": 20}):
+        before = model.weight_matrix()
+        model.set_params(**changes).partial_fit(X)
+        assert np.isfinite(model.weight_matrix()).all()
+        assert (model.weight_matrix() != before).any()
+
+
+def test_a_model_file_does_not_say_where_to_write(tmp_path):
+    model = variant("MPORBM", checkpoint=tmp_path / "checkpoint")
+    model.save(tmp_path / "model")
+    assert mporbm.load(tmp_path / "model").checkpoint is None

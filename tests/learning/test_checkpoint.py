@@ -413,3 +413,10 @@ def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path, monkeypatch, fai
     storage.write(path, "kind", {"new": np.zeros(2)}, {"number": 2})
     assert list(tmp_path.iterdir()) == [path]
     assert storage.read(path, "kind")[1] == {"number": 2}
+
+
+def test_without_a_seed_a_training_goes_on_with_its_own(X, tmp_path):
+    path = tmp_path / "checkpoint"
+    first = model(checkpoint=path, random_state=None).fit(X)
+    again = model(checkpoint=path, random_state=None).fit(X)
+    np.testing.assert_array_equal(first.weight_matrix(), again.weight_matrix())

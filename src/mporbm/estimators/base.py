@@ -135,18 +135,18 @@ class BoltzmannMachine(
             Samples to watch for overfitting and to stop early by; by default early stopping sets
             `validation_fraction` of X aside.
         sample_weight : array of shape (n,), optional
-            The weight of each sample. A keyword of its own, not in the signature: scikit-learn
-            demands that weights equal repetitions exactly, which holds here in the mean over
-            random draws only.
+            The weight of each sample: the length of its steps. It stands outside of the signature
+            because scikit-learn then demands that weights equal repetitions exactly, which no
+            random training can promise.
         """
         self._check_parameters()
         weight = self._take_weight(fit_params)
         source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
         source, validation = self._split(source, X_val)
         seed = self._restart_random_numbers()
-        if self.random_state is None and self.checkpoint is not None:
+        if self.random_state is None and self.checkpoint and os.path.exists(self.checkpoint):
             # Any seed will do, so also that of a training to go on with.
-            seed = saved_seed(self.checkpoint) if os.path.exists(self.checkpoint) else seed
+            seed = self._seed = saved_seed(self.checkpoint)
         machine = self._starting_machine(seed, source)
         training = self._training(machine, source, validation, seed)
 
@@ -179,7 +179,8 @@ class BoltzmannMachine(
         """Learn from one pass over some more samples, in their order.
 
         Velocity and chains go on from call to call. ``learning_rate="auto"`` is settled by the
-        samples of the first call.
+        samples of the first call, or by `fit`. Schedule, early stopping and checkpoints are those
+        of `fit` alone.
         """
         self._check_parameters()
         first = not hasattr(self, "machine_")
