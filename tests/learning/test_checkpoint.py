@@ -246,7 +246,7 @@ def checkpoint(X, tmp_path):
         ("rank", 2, 1),
         ("hidden_shape", [2, 2], [1, 2]),
         ("negative_phase", "cd", "pcd"),
-        ("scheme", "su", "two-site"),
+        ("scheme", "su", "aop"),
         ("batch_size", 5, 6),
     ],
 )
