@@ -207,9 +207,7 @@ class MPORBM(Factorised):
 
     def _random_coupling(self, key: Array) -> Coupling:
         visible, hidden = self.visible_shape_, self._hidden_shape()
-        ranks: Any = self._ranks(visible, hidden)
-        if self.scheme == "two-site":
-            ranks = (1,) * len(ranks)
+        ranks = self._starting_ranks(visible, hidden)
         return MPOCoupling.random(key, visible, hidden, ranks, boundary=self.boundary)
 
     def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
@@ -218,9 +216,7 @@ class MPORBM(Factorised):
         visible, hidden = check_paired_shapes(
             "visible_shape", self.visible_shape_, "hidden_shape", self._hidden_shape()
         )
-        ranks = self._ranks(visible, hidden)
-        if self.scheme == "two-site":
-            ranks = (1,) * len(ranks)
+        ranks = self._starting_ranks(visible, hidden)
         return MPOCoupling(data_mpo(np.random.default_rng([seed, seed]), rows, hidden, ranks))
 
     def _ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
@@ -230,6 +226,11 @@ class MPORBM(Factorised):
             return check_ranks(self.rank, sizes, self.boundary)
         cap = check_integer("rank", self.rank)
         return tuple(min(cap, largest) for largest in max_ranks(sizes, self.boundary))
+
+    def _starting_ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
+        """The ranks that training starts with: two-site raises them from 1."""
+        ranks = self._ranks(visible, hidden)
+        return (1,) * len(ranks) if self.scheme == "two-site" else ranks
 
     def _schemes(self) -> tuple[str, ...]:
         return ("aop", "su", "two-site")
@@ -384,7 +385,6 @@ class MPORBM(Factorised):
         """Forget how the machine was trained, as one that was compressed must."""
         self.truncation_error_ = float(truncation_error)
         self.n_iter_, self.history_ = 0, []
-        self.__dict__.pop("_state", None)
         self._restart_random_numbers()
 
 

@@ -74,9 +74,7 @@ def load(path: str | os.PathLike[str]) -> Any:
                 f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
             )
         estimator = classes[header["class"]](**_parameters(header["parameters"]))
-        machine = _machine(header, arrays)
-        estimator._set_machine(machine)
-        estimator.n_features_in_ = int(np.prod(machine.visible_shape))
+        estimator._set_machine(_machine(header, arrays))
         if header["feature_names"] is not None:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         estimator.n_iter_ = int(header["n_iter"])

@@ -20,7 +20,7 @@ def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
     While the weights are still small, an update multiplies their strongest pattern by
     ``1 + rate v / 4``, with v the largest variance of the data in any direction. The rate of the
     coupling is set so that this growth g is 0.06 for long trainings and larger for short ones,
-    ``g = 40 / n_updates``, but at most 0.5, above which fields overflow:
+    ``g = 40 / n_updates``, but at most 0.5:
 
     ``rate = 4 g / v``, and at most 1. Values larger than those of units, in the mean square, divide
     it by as much.
