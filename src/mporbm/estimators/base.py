@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags
 
 from ..learning import (
     ArraySource,
@@ -37,10 +34,8 @@ from ..learning import (
 )
 from ..learning.checkpoint import Progress, saved_seed
 from ..learning.data import Source
-from ..learning.monitor import score_samples
 from ..learning.start import base_rate_bias
 from ..machine import Coupling, Gaussian, Machine
-from ..sampling import gibbs, independent_units
 from ..tensor.check import (
     check_choice,
     check_integer,
@@ -48,25 +43,18 @@ from ..tensor.check import (
     check_real,
     check_shape,
 )
-from ..tensor.index import Order
 from . import inputs, model_file
 from .progress import progress_bar
+from .seeds import generator_of, key_for
+from .trained import Trained
 
-BATCH = 256
-"""The most samples of one compiled call outside of training; the last call is padded."""
-BATCH_ENTRIES = 2**23
-"""The most entries of a layer in such a call."""
-N_SCORED_UNITS = 64
-"""Visible units whose conditionals estimate the pseudo-likelihood in `score_samples`."""
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 """The most samples, and entries of them, that the start and the automatic rate look at."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BoltzmannMachine(
-    CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
-    """The estimator around a machine; a subclass says which coupling.
+class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
+    """The estimator around a machine: its parameters and fitting; a subclass says which coupling.
 
     As a dataclass: its fields are the parameters of the constructor, which only stores them.
     `MPORBM` documents them.
@@ -106,7 +94,7 @@ class BoltzmannMachine(
 
     def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
         """A coupling of small weights that looks where the samples vary, if there is a way."""
-        return self._random_coupling(_key(seed, 0))
+        return self._random_coupling(key_for(seed, 0))
 
     def _scheme(self) -> Scheme:
         """Which factors one update moves; with one factor there is no choice."""
@@ -274,13 +262,16 @@ class BoltzmannMachine(
                     f"hidden_shape={self.hidden_shape}: expected {self.machine_.hidden_shape}, to "
                     f"go on from what was learnt (warm_start=True)."
                 )
-            return self.machine_
-        units = Gaussian() if self.visible_units == "gaussian" else None
-        if self.init == "random":
-            return Machine(self._random_coupling(_key(seed, 0)), visible_units=units)
         rows = self._measured(source)
-        bias = base_rate_bias(rows) if units is None else rows.mean(axis=0, dtype=np.float64)
-        return Machine(self._data_coupling(seed, rows), bias, visible_units=units)
+        binary = self.visible_units == "bernoulli"
+        self.base_bias_ = base_rate_bias(rows) if binary else rows.mean(axis=0, dtype=np.float64)
+        if self.warm_start and hasattr(self, "machine_"):
+            return self.machine_
+        units = None if binary else Gaussian()
+        if self.init == "random":
+            return Machine(self._random_coupling(key_for(seed, 0)), visible_units=units)
+        coupling = self._data_coupling(seed, rows)
+        return Machine(coupling, self.base_bias_, visible_units=units)
 
     def _training(
         self,
@@ -412,141 +403,14 @@ class BoltzmannMachine(
 
     def _restart_random_numbers(self) -> int:
         """A seed from `random_state`, and the generator that later draws come from."""
-        self._random = _generator(self.random_state)
-        if self._random is np.random.mtrand._rand or isinstance(
+        generator = generator_of(self.random_state)
+        if generator is np.random.mtrand._rand or isinstance(
             self.random_state, np.random.RandomState
         ):
-            self._random = np.random.RandomState(self._random.randint(2**31))
+            generator = np.random.RandomState(generator.randint(2**31))
+        self._random = generator
         self._seed = int(self._random.randint(2**31))
         return self._seed
-
-    # Using what was learnt
-
-    def transform(self, X: Any) -> Any:
-        """The features of each sample: what the hidden units make of it, as `feature` says.
-
-        Returns
-        -------
-        array of shape (n, prod(hidden_shape)), or (n, *hidden_shape) for ``output="tensor"``;
-        or what `set_output` asks for
-        """
-        rows = self._rows(X)
-        check_choice("feature", self.feature, ("probability", "field", "state"))
-        check_choice("output", self.output, ("flat", "tensor"))
-        key = _key(self._seed, 2)
-        features = self._in_batches(_FEATURES[self.feature], rows, key)
-        return features.reshape(len(features), -1) if self.output == "flat" else features
-
-    def reconstruct(self, X: Any) -> NDArray[Any]:
-        """``E[V | E[H | V]]``: each sample after one pass up and down."""
-        return self._in_batches(_reconstruct, self._rows(X))
-
-    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """The visible states V after some Gibbs steps."""
-        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        rows = self._rows(V)
-        return self._in_batches(_gibbs, rows, self._key(random_state), n_gibbs, few=True)
-
-    def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
-    ) -> NDArray[Any]:
-        """Samples of the model, ``(n_samples, *visible_shape)``: chains of `n_gibbs` steps each.
-
-        The chains start as independent units at the rates of the visible bias. How many steps
-        they need to forget that depends on the machine. Without a `random_state` every call draws
-        other samples.
-        """
-        check_is_fitted(self)
-        n_samples = check_integer("n_samples", n_samples)
-        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        start, chain = jax.random.split(self._key(random_state))
-        rows = np.asarray(independent_units(start, self.machine_, (n_samples,)))
-        return self._in_batches(_gibbs, rows, chain, n_gibbs, few=True)
-
-    def free_energy(self, X: Any) -> NDArray[Any]:
-        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
-        return self._in_batches(_free_energy, self._rows(X))
-
-    def score_samples(self, X: Any) -> NDArray[Any]:
-        """The pseudo-log-likelihood of each sample, ``sum_i log p(v_i | the other units)``.
-
-        It is estimated from the conditionals of 64 visible units, the same at every call and for
-        every machine of this shape, so that scores can be compared. Gaussian units: minus the
-        reconstruction error.
-        """
-        rows = self._rows(X)
-        n_visible = math.prod(self.machine_.visible_shape)
-        chosen = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
-        return self._in_batches(_score, rows, None, jnp.asarray(chosen, jnp.int32))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
-        return float(self.score_samples(X).mean())
-
-    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
-        """W as a matrix, visible by hidden units.
-
-        In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
-        field; ``order="F"`` is the paper's Eq. (1).
-        """
-        check_is_fitted(self)
-        return np.asarray(self.machine_.coupling.to_matrix(order))
-
-    @property
-    def visible_bias_(self) -> NDArray[Any]:
-        """B, of shape visible_shape."""
-        return np.asarray(self._fitted_machine("visible_bias_").visible_bias)
-
-    @property
-    def hidden_bias_(self) -> NDArray[Any]:
-        """C, of shape hidden_shape."""
-        return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
-
-    @property
-    def n_parameters_(self) -> int:
-        """The number of weights, biases excluded, as the paper counts."""
-        return self._fitted_machine("n_parameters_").coupling.n_parameters
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to a file that `mporbm.load` reads."""
-        check_is_fitted(self)
-        model_file.save(self, path)
-
-    def _fitted_machine(self, name: str) -> Machine:
-        if not hasattr(self, "machine_"):
-            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
-        return self.machine_
-
-    def _rows(self, X: Any) -> NDArray[Any]:
-        check_is_fitted(self)
-        rows = inputs.check_rows(self, X, reset=False)
-        inputs.check_values(rows, self.visible_units)
-        return rows
-
-    def _key(self, random_state: Any) -> Array:
-        generator = self._random if random_state is None else _generator(random_state)
-        return jax.random.key(int(generator.randint(2**31)))
-
-    def _in_batches(
-        self,
-        function: Any,
-        rows: NDArray[Any],
-        key: Array | None = None,
-        extra: Any = None,
-        *,
-        few: bool = False,
-    ) -> NDArray[Any]:
-        """``function(machine, batch, key, extra)`` of all rows, in batches of one size.
-
-        Padding to one size compiles once, and makes a row's result independent of the others.
-        Where rows are `few` and the function is slow, the size is the next power of two.
-        """
-        results = []
-        most = 1 << (len(rows) - 1).bit_length() if few else BATCH
-        for number, batch in enumerate(_padded_batches(rows, self.machine_, most)):
-            batch_key = None if key is None else jax.random.fold_in(key, number)
-            results.append(np.asarray(function(self.machine_, batch, batch_key, extra)))
-        return np.concatenate(results)[: len(rows)]
 
     # scikit-learn
 
@@ -629,72 +493,7 @@ class BoltzmannMachine(
         return weight
 
 
-def _generator(random_state: Any) -> np.random.RandomState:
-    try:
-        generator: np.random.RandomState = check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            f"random_state={random_state!r}: expected None, an integer from 0 to 2^32 - 1 or a "
-            f"numpy.random.RandomState."
-        ) from error
-    return generator
-
-
-def _key(seed: int, purpose: int) -> Array:
-    """The key for weights (0) or features (2); training has its own (1)."""
-    return jax.random.split(jax.random.key(seed), 3)[purpose]
-
-
 def _check_range(name: str, value: Any, smallest: float, limit: float) -> None:
     number = check_real(name, value)
     if not smallest <= number < limit:
         raise ValueError(f"{name}={number}: expected a number in [{smallest:g}, {limit:g}).")
-
-
-def _padded_batches(rows: NDArray[Any], machine: Machine, most: int) -> Iterator[Array]:
-    """Batches of one size in the machine's precision, the last one padded with zeros."""
-    entries = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
-    size = max(min(BATCH_ENTRIES // entries, BATCH, most), 1)
-    for start in range(0, len(rows), size):
-        part = rows[start : start + size]
-        batch = np.zeros((size, *machine.visible_shape), machine.coupling.dtype)
-        batch[: len(part)] = part
-        yield jnp.asarray(batch)
-
-
-@eqx.filter_jit
-def _probability(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
-    return machine.hidden_mean(visible)
-
-
-@eqx.filter_jit
-def _field(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
-    return machine.hidden_field(visible)
-
-
-@eqx.filter_jit
-def _hidden_state(machine: Machine, visible: Array, key: Array, extra: Any) -> Array:
-    return machine.sample_hidden(key, visible)
-
-
-@eqx.filter_jit
-def _reconstruct(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
-    return machine.visible_mean(machine.hidden_mean(visible))
-
-
-@eqx.filter_jit
-def _gibbs(machine: Machine, visible: Array, key: Array, n_gibbs: int) -> Array:
-    return gibbs(key, machine, visible, n_gibbs)
-
-
-@eqx.filter_jit
-def _free_energy(machine: Machine, visible: Array, key: Any, extra: Any) -> Array:
-    return machine.free_energy(visible)
-
-
-@eqx.filter_jit
-def _score(machine: Machine, visible: Array, key: Any, units: Array) -> Array:
-    return score_samples(machine, visible, units)
-
-
-_FEATURES = {"probability": _probability, "field": _field, "state": _hidden_state}

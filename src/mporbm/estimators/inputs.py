@@ -35,7 +35,7 @@ def restart(X: Any, n_iter: int) -> Callable[[], Iterator[Any]]:
     return lambda: iter(X)
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
+def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) -> NDArray[Any]:
     """X as rows ``(n, *visible_shape)`` of real numbers; `reset` takes the shape from X.
 
     Tensors ``(n, *visible_shape)`` and flattened rows (n, n_features) are the same to every method.
@@ -61,7 +61,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> NDArray[Any]:
         array,
         reset=reset,
         dtype="numeric",
-        ensure_all_finite=not mapped,
+        ensure_all_finite="allow-nan" if allow_nan else not mapped,
         ensure_min_samples=1,
     )
     if reset:
@@ -101,6 +101,32 @@ def check_values(rows: Any, visible_units: str) -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+def check_mask(mask: Any, rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values of the rows are known: those that the mask says, or that are not NaN."""
+    shape = rows.shape
+    seen = ~np.isnan(rows) if rows.dtype.kind == "f" else np.broadcast_to(np.True_, shape)
+    if mask is None:
+        return seen
+    given = np.asarray(mask)
+    if given.dtype != bool:
+        raise TypeError(
+            f"mask: expected an array of bool, True where a value is known, got dtype "
+            f"{given.dtype}; try mask.astype(bool)."
+        )
+    flat = math.prod(shape[1:])
+    if given.shape in ((len(rows), flat), (flat,)) and given.shape != shape:
+        given = given.reshape(*given.shape[:-1], *shape[1:])
+    if given.shape not in (shape, shape[1:], (1, *shape[1:])):
+        raise ValueError(
+            f"mask: expected shape {shape}, as X has, or {shape[1:]} for all samples, got "
+            f"{given.shape}."
+        )
+    known = np.broadcast_to(given, shape)
+    if (known & ~seen).any():
+        raise ValueError("mask: expected False wherever X is NaN, got True; unknown is not known.")
+    return known
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float32] | None:

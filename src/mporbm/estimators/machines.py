@@ -362,6 +362,8 @@ class MPORBM(Factorised):
                 units,
             )
         )
+        if hasattr(rbm, "base_bias_"):
+            estimator.base_bias_ = rbm.base_bias_.reshape(visible)
         estimator._begin(bound / max(float(np.linalg.norm(weights)), np.finfo(float).tiny))
         return estimator
 

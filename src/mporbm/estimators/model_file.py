@@ -34,6 +34,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
     if isinstance(machine.visible_units, Gaussian):
         arrays["log_variance"] = machine.visible_units.log_variance
+    if hasattr(estimator, "base_bias_"):
+        arrays["base_bias"] = estimator.base_bias_
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "class": type(estimator).__name__,
@@ -77,6 +79,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         estimator._set_machine(_machine(header, arrays))
         if header["feature_names"] is not None:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
+        if "base_bias" in arrays:
+            estimator.base_bias_ = arrays["base_bias"].reshape(estimator.visible_shape_)
         estimator.n_iter_ = int(header["n_iter"])
         estimator.history_ = list(header["history"])
         if header["truncation_error"] is not None:

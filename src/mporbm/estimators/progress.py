@@ -1,4 +1,4 @@
-"""The progress bar of `fit`."""
+"""Progress bars: epochs of `fit`, samples of inference."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,3 +34,21 @@ def progress_bar(name: str, n_iter: int, shown: bool) -> Iterator[Callable[[dict
             progress.update(task, completed=entry["epoch"], shown="  ".join(parts))
 
         yield show
+
+
+@contextmanager
+def sample_bar(name: str, n_samples: int, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A function that is told how many samples are done, and shows it."""
+    if not shown:
+        yield lambda n_done: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("samples"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns) as progress:
+        task = progress.add_task(name, total=n_samples)
+        yield lambda n_done: progress.update(task, completed=n_done)

@@ -36,8 +36,8 @@ def pseudo_log_likelihood(machine: Machine, visible: Array, units: Array) -> Arr
     return n_visible * conditionals.mean(axis=0)
 
 
-def score_samples(machine: Machine, visible: Array, units: Array) -> Array:
-    """How well a machine explains each sample; larger is better.
+def training_score(machine: Machine, visible: Array, units: Array) -> Array:
+    """What tells how well a machine explains each sample while it learns; larger is better.
 
     Pseudo-log-likelihood for Bernoulli units, minus the reconstruction error for Gaussian ones.
     """
@@ -64,7 +64,7 @@ def snapshot(machine: Machine, visible: Array, units: Array) -> Snapshot:
     passed = machine.visible_mean(machine.hidden_units.mean(field))
     return Snapshot(
         reconstruction_error(machine, visible).mean(),
-        score_samples(machine, visible, units).mean(),
+        training_score(machine, visible, units).mean(),
         machine.free_energy(visible).mean(),
         jnp.maximum(jnp.abs(field).max(), jnp.abs(machine.hidden_field(passed)).max()),
     )

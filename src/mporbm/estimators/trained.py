@@ -1,0 +1,450 @@
+"""What a trained estimator can be used for: features, samples, completion, likelihood."""
+
+import math
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..machine import Bernoulli, Machine, exact
+from ..sampling import LogPartition, log_partition
+from ..tensor.check import check_choice, check_integer, check_real
+from ..tensor.index import Order
+from . import batches, inputs, model_file
+from .progress import sample_bar
+from .seeds import generator_of, key_for
+
+N_SCORED_UNITS = 64
+"""Visible units whose conditionals estimate the pseudo-likelihood."""
+N_ENUMERATED_UNITS = 20
+"""The most units of the smaller layer for which log Z is computed by enumeration."""
+N_MEASURED_ROWS = 1024
+"""The most samples from which noise is estimated."""
+
+
+class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """The methods of a fitted estimator."""
+
+    machine_: Machine
+    visible_shape_: tuple[int, ...]
+    feature: str
+    output: str
+    verbose: int
+    visible_units: str
+    _seed: int
+    _random: np.random.RandomState
+
+    # Features
+
+    def transform(self, X: Any) -> Any:
+        """The features of each sample: what the hidden units make of it, as `feature` says.
+
+        Returns
+        -------
+        array of shape (n, prod(hidden_shape)), or (n, *hidden_shape) for ``output="tensor"``;
+        or what `set_output` asks for
+        """
+        rows = self._rows(X)
+        check_choice("feature", self.feature, ("probability", "field", "state"))
+        check_choice("output", self.output, ("flat", "tensor"))
+        key = key_for(self._seed, 2)
+        features = self._batched(batches.FEATURES[self.feature], rows, key)
+        return features.reshape(len(features), -1) if self.output == "flat" else features
+
+    def reconstruct(self, X: Any) -> NDArray[Any]:
+        """``E[V | E[H | V]]``: each sample after one pass up and down."""
+        rows = self._rows(X)
+        return self._batched(batches.up_and_down, rows)
+
+    # Samples
+
+    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """The visible states V after some Gibbs steps."""
+        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
+        rows, key = self._rows(V), self._key(random_state)
+        return self._batched(batches.chain, rows, key, n_gibbs, few=True)
+
+    def sample(
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
+    ) -> NDArray[Any]:
+        """Samples of the model, ``(n_samples, *visible_shape)``: chains of `n_gibbs` steps each.
+
+        The chains start as independent units at the rates of the visible bias. How many steps
+        they need to forget that depends on the machine. Without a `random_state` every call draws
+        other samples.
+        """
+        check_is_fitted(self)
+        n_samples = check_integer("n_samples", n_samples)
+        rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
+        observed = np.broadcast_to(np.False_, rows.shape)
+        return self._draws(rows, observed, None, n_gibbs, random_state)
+
+    # Inference under evidence
+
+    def complete(
+        self,
+        X: Any,
+        mask: Any = None,
+        *,
+        method: str = "gibbs",
+        n_gibbs: int = 100,
+        binary: bool = False,
+        return_std: bool = False,
+        random_state: Any = None,
+    ) -> Any:
+        """Fill in what is not known of each sample.
+
+        Parameters
+        ----------
+        X
+            Samples; values that are not known are ignored, and may be NaN.
+        mask
+            True where a value is known, for each sample or one for all; by default everything
+            that is not NaN is known.
+        method
+            ``"gibbs"`` is the posterior mean ``E[V | known]``, averaged along a chain of `n_gibbs`
+            steps for each sample without the first fifth of them; ``"mean-field"`` the
+            approximation by independent units; ``"reconstruct"`` one pass up and down that starts
+            with unknown units at their base rate, as the paper does.
+        binary
+            Whether to give the likelier of 0 and 1 instead of its probability.
+        return_std
+            Whether to give the standard deviation of every unit, too: 0 where it is known.
+        random_state
+            A seed; by default every call draws other random numbers.
+
+        Returns
+        -------
+        array ``(n, *visible_shape)`` in which known values are as given; or that and its standard
+        deviations
+        """
+        rows, observed = self._observed(X, mask)
+        posterior = self._infer(rows, observed, None, method, n_gibbs, random_state)
+        return self._answer(rows, observed, posterior, binary, return_std)
+
+    def denoise(
+        self,
+        X: Any,
+        noise: float | None = None,
+        *,
+        salt_and_pepper: float | None = None,
+        mask: Any = None,
+        method: str = "gibbs",
+        n_gibbs: int = 100,
+        binary: bool = False,
+        return_std: bool = False,
+        random_state: Any = None,
+    ) -> Any:
+        """Clean each sample of noise: the posterior mean given the noisy values.
+
+        Parameters
+        ----------
+        X
+            Noisy samples.
+        noise
+            The probability that a binary value was flipped, below one half; for Gaussian units the
+            standard deviation of the noise. By default it is estimated from X
+            (`estimate_noise`).
+        salt_and_pepper
+            Instead of `noise`: the share p of values that were replaced by 0 or 1 at random, half
+            of them wrongly, so ``noise = p / 2``.
+        mask
+            True where X was seen at all; by default everywhere but at NaN.
+        method, n_gibbs, binary, return_std, random_state
+            As for `complete`. ``"reconstruct"`` does not use the noise level.
+
+        Returns
+        -------
+        array ``(n, *visible_shape)``, or that and its standard deviations
+        """
+        rows, observed = self._observed(X, mask)
+        level = self._noise(noise, salt_and_pepper)
+        if level is None and method == "reconstruct":
+            level = 0.25
+        if level is None:
+            level = self._estimate_noise(rows, observed)
+        posterior = self._infer(rows, observed, level, method, n_gibbs, random_state)
+        return self._answer(rows, observed & (level == 0.0), posterior, binary, return_std)
+
+    def posterior_samples(
+        self,
+        X: Any,
+        mask: Any = None,
+        *,
+        noise: float | None = None,
+        salt_and_pepper: float | None = None,
+        n_samples: int = 10,
+        n_gibbs: int = 100,
+        random_state: Any = None,
+    ) -> NDArray[Any]:
+        """Several plausible versions of each sample, drawn from ``p(V | evidence)``.
+
+        The evidence is what `complete` and `denoise` take: a mask of what was seen, and the noise
+        it was seen through, none by default.
+
+        Returns
+        -------
+        array ``(n, n_samples, *visible_shape)``: the ends of independent chains of `n_gibbs` steps
+        """
+        rows, observed = self._observed(X, mask)
+        n_samples = check_integer("n_samples", n_samples)
+        level = self._noise(noise, salt_and_pepper)
+        repeated = np.repeat(rows, n_samples, axis=0)
+        seen = np.repeat(observed, n_samples, axis=0)
+        drawn = self._draws(repeated, seen, level, n_gibbs, random_state)
+        if not level:
+            drawn = np.where(seen, repeated, drawn)
+        return drawn.reshape(len(rows), n_samples, *self.visible_shape_)
+
+    def estimate_noise(self, X: Any, mask: Any = None) -> float:
+        """The noise that makes X likeliest under this machine.
+
+        The flip probability of binary values, or the standard deviation for Gaussian units, by
+        expectation maximisation over at most 1024 samples. What the machine cannot explain counts
+        as noise.
+        """
+        return self._estimate_noise(*self._observed(X, mask))
+
+    def _observed(self, X: Any, mask: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Rows without their unknown values, and which values are known."""
+        check_is_fitted(self)
+        rows = inputs.check_rows(self, X, reset=False, allow_nan=True)
+        observed = inputs.check_mask(mask, rows)
+        if not observed.all():
+            rows = np.where(observed, rows, rows.dtype.type(0))
+        inputs.check_values(rows, self.visible_units)
+        return rows, observed
+
+    def _noise(self, noise: Any, salt_and_pepper: Any) -> float | None:
+        """The noise level that was asked for, if any."""
+        if salt_and_pepper is not None:
+            if noise is not None:
+                raise ValueError("noise: expected None where salt_and_pepper is given.")
+            if self.visible_units == "gaussian":
+                raise ValueError(
+                    "salt_and_pepper: expected binary visible units, got Gaussian ones; set noise "
+                    "to the standard deviation of the noise."
+                )
+            density = check_real("salt_and_pepper", salt_and_pepper)
+            if not 0.0 <= density < 1.0:
+                raise ValueError(f"salt_and_pepper={density}: expected a share in [0, 1).")
+            return density / 2.0
+        if noise is None:
+            return None
+        level = check_real("noise", noise)
+        limit = math.inf if self.visible_units == "gaussian" else 0.5
+        if not 0.0 <= level < limit:
+            hint = "; salt & pepper noise of density p is salt_and_pepper=p" if level <= 1 else ""
+            raise ValueError(f"noise={level}: expected a number in [0, {limit:g}){hint}.")
+        return level
+
+    def _estimate_noise(self, rows: NDArray[Any], observed: NDArray[np.bool_]) -> float:
+        n_chosen = min(len(rows), N_MEASURED_ROWS)
+        chosen = np.arange(n_chosen) * len(rows) // n_chosen
+        dtype = self.machine_.coupling.dtype
+        batch = jnp.asarray(rows[chosen], dtype), jnp.asarray(observed[chosen])
+        return float(batches.noise_level(self.machine_, batch, key_for(self._seed, 3)))
+
+    def _infer(
+        self,
+        rows: NDArray[Any],
+        observed: NDArray[np.bool_],
+        noise: float | None,
+        method: str,
+        n_gibbs: int,
+        random_state: Any,
+    ) -> Any:
+        check_choice("method", method, tuple(batches.METHODS))
+        steps = jnp.asarray(check_integer("n_gibbs", n_gibbs))
+        with sample_bar(method, len(rows), bool(self.verbose)) as show:
+            return batches.in_batches(
+                batches.METHODS[method],
+                self.machine_,
+                rows,
+                self._key(random_state),
+                self._traced(noise),
+                steps,
+                observed=observed,
+                show=show,
+            )
+
+    def _answer(self, rows: Any, known: Any, posterior: Any, binary: bool, return_std: bool) -> Any:
+        """The mean as it was asked for; known values exactly as they were given."""
+        mean = posterior.mean
+        if binary:
+            if self.visible_units == "gaussian":
+                raise ValueError("binary=True: expected Bernoulli visible units, got Gaussian.")
+            mean = (mean > 0.5).astype(mean.dtype)
+        filled = np.where(known, rows, mean) if known.any() else mean
+        return (filled, np.sqrt(posterior.variance)) if return_std else filled
+
+    def _draws(
+        self,
+        rows: NDArray[Any],
+        observed: NDArray[np.bool_],
+        noise: float | None,
+        n_gibbs: int,
+        random_state: Any,
+    ) -> NDArray[Any]:
+        steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
+        key = self._key(random_state)
+        with sample_bar("sample", len(rows), bool(self.verbose)) as show:
+            return self._batched(
+                batches.draw,
+                rows,
+                key,
+                self._traced(noise),
+                steps,
+                observed=observed,
+                few=True,
+                show=show,
+            )
+
+    # Likelihood
+
+    def free_energy(self, X: Any) -> NDArray[Any]:
+        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
+        rows = self._rows(X)
+        return self._batched(batches.free_energy, rows)
+
+    def log_partition(
+        self,
+        method: str = "auto",
+        *,
+        n_chains: int = 256,
+        n_temperatures: int = 2000,
+        random_state: Any = None,
+    ) -> LogPartition:
+        """Log Z, so that ``log p(V) = -F(V) - log Z``.
+
+        Parameters
+        ----------
+        method
+            ``"exact"`` by enumeration, for machines of at most 24 units in the smaller layer;
+            ``"ais"`` by annealed importance sampling from the base rates of the training data, in
+            both directions; ``"auto"`` is exact up to 20 units.
+        n_chains, n_temperatures
+            Of annealed importance sampling: more of either make it more precise.
+        random_state
+            A seed; by default the one of the estimator, so that the answer is always the same.
+
+        Returns
+        -------
+        LogPartition
+            `value`, `standard_error`, `effective_sample_size`, the estimate in `reverse`, and the
+            95 % `interval`.
+        """
+        check_is_fitted(self)
+        check_choice("method", method, ("auto", "exact", "ais"))
+        if method == "exact" or (method == "auto" and self._is_small()):
+            value = float(exact.log_partition(self.machine_))
+            return LogPartition(value, 0.0, math.inf, value)
+        key = key_for(self._seed, 4) if random_state is None else self._key(random_state)
+        base = getattr(self, "base_bias_", None)
+        return log_partition(
+            key, self.machine_, base, n_chains=n_chains, n_temperatures=n_temperatures
+        )
+
+    def score_samples(self, X: Any) -> NDArray[Any]:
+        """``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
+
+        log Z is that of `log_partition` and computed once; its error is the same for all samples.
+        """
+        rows = self._rows(X)
+        energies = self._batched(batches.free_energy, rows)
+        # Kept as long as the machine is the same.
+        kept = getattr(self, "_partition", None)
+        if kept is None or kept[0] is not self.machine_:
+            kept = self._partition = (self.machine_, self.log_partition().value)
+        scores: NDArray[Any] = -energies - np.asarray(kept[1], energies.dtype)
+        return scores
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
+        """``sum_i log p(v_i | the other units)`` of each sample: cheap, and needs no log Z.
+
+        It is estimated from the conditionals of 64 visible units, the same at every call and for
+        every machine of this shape, so that values can be compared. Bernoulli units only.
+        """
+        rows = self._rows(X)
+        if not isinstance(self.machine_.visible_units, Bernoulli):
+            raise ValueError(
+                "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use "
+                "score_samples."
+            )
+        n_visible = math.prod(self.machine_.visible_shape)
+        units = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
+        chosen = jnp.asarray(units, jnp.int32)
+        return self._batched(batches.pseudo_likelihood, rows, None, chosen)
+
+    def _is_small(self) -> bool:
+        layers = [math.prod(self.machine_.hidden_shape)]
+        if isinstance(self.machine_.visible_units, Bernoulli):
+            layers.append(math.prod(self.machine_.visible_shape))
+        return min(layers) <= N_ENUMERATED_UNITS
+
+    # Parameters
+
+    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
+        """W as a matrix, visible by hidden units.
+
+        In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
+        field; ``order="F"`` is the paper's Eq. (1).
+        """
+        check_is_fitted(self)
+        return np.asarray(self.machine_.coupling.to_matrix(order))
+
+    @property
+    def visible_bias_(self) -> NDArray[Any]:
+        """B, of shape visible_shape."""
+        return np.asarray(self._fitted_machine("visible_bias_").visible_bias)
+
+    @property
+    def hidden_bias_(self) -> NDArray[Any]:
+        """C, of shape hidden_shape."""
+        return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of weights, biases excluded, as the paper counts."""
+        return self._fitted_machine("n_parameters_").coupling.n_parameters
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file that `mporbm.load` reads."""
+        check_is_fitted(self)
+        model_file.save(self, path)
+
+    def _fitted_machine(self, name: str) -> Machine:
+        if not hasattr(self, "machine_"):
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
+        return self.machine_
+
+    def _rows(self, X: Any) -> NDArray[Any]:
+        check_is_fitted(self)
+        rows = inputs.check_rows(self, X, reset=False)
+        inputs.check_values(rows, self.visible_units)
+        return rows
+
+    def _batched(self, function: Any, rows: Any, *arguments: Any, **options: Any) -> NDArray[Any]:
+        """A compiled function of all rows that gives one array."""
+        result: NDArray[Any] = batches.in_batches(
+            function, self.machine_, rows, *arguments, **options
+        )
+        return result
+
+    def _key(self, random_state: Any) -> Array:
+        generator = self._random if random_state is None else generator_of(random_state)
+        return jax.random.key(int(generator.randint(2**31)))
+
+    def _traced(self, noise: float | None) -> Array | None:
+        """Noise as an argument of a compiled function; none at all is another program."""
+        return jnp.asarray(noise, self.machine_.coupling.dtype) if noise else None

@@ -1,0 +1,154 @@
+"""Annealed importance sampling: log Z of machines too large to enumerate (Neal 2001).
+
+Between the base machine (b = 0: independent visible units at the base rates B_0, hidden units
+undecided) and the machine itself (b = 1) lie the distributions of Salakhutdinov & Murray (2008),
+
+``p_b(V, H) ~ exp(b (<V, W(H)> + <C, H>) + <V, (1 - b) B_0 + b B>)``.
+"""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import Machine
+from ..tensor.check import check_array, check_integer
+from .gibbs import gibbs_step, independent_units
+
+
+class LogPartition(eqx.Module):
+    """An estimate of log Z.
+
+    The forward estimate of Z is unbiased, so that of log Z is too low on average; the reverse one
+    is too high if its chains begin with samples of the machine. Together they bracket log Z.
+    """
+
+    value: float
+    """The forward estimate, or the exact value."""
+    standard_error: float
+    """Of `value`; 0 if exact."""
+    effective_sample_size: float
+    """``(sum w)^2 / sum w^2`` of the importance weights w: a few mean that `value` is not to be
+    trusted; infinite if exact."""
+    reverse: float
+    """The estimate of the chains from the machine to the base."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % confidence, from the standard error."""
+        return self.value - 1.96 * self.standard_error, self.value + 1.96 * self.standard_error
+
+
+def log_partition(
+    key: Array,
+    machine: Machine,
+    base_bias: Any = None,
+    *,
+    n_chains: int = 256,
+    n_temperatures: int = 2000,
+) -> LogPartition:
+    """Log Z by annealed importance sampling in both directions.
+
+    Parameters
+    ----------
+    machine
+        The machine.
+    base_bias
+        B_0, best at the base rates of the data; by default the machine's own bias B.
+    n_chains
+        Independent chains in each direction.
+    n_temperatures
+        Steps from b = 0 to 1; the error falls with their number.
+    """
+    n_chains = check_integer("n_chains", n_chains, minimum=2)
+    n_temperatures = check_integer("n_temperatures", n_temperatures)
+    base = machine.visible_bias if base_bias is None else base_bias
+    base = check_array("base_bias", base, machine.visible_shape).astype(machine.coupling.dtype)
+    forward, backward = _both_ways(key, machine, base, n_chains, n_temperatures)
+    value, error, size = _summary(forward)
+    base_value = float(_base_log_partition(machine, base))
+    return LogPartition(base_value + value, error, size, base_value - _summary(backward)[0])
+
+
+@eqx.filter_jit
+def _both_ways(
+    key: Array, machine: Machine, base: Array, n_chains: int, n_temperatures: Any
+) -> tuple[Array, Array]:
+    """Log-weights of the chains forwards and backwards."""
+    start_key, forward_key, choice_key, mix_key, backward_key = jax.random.split(key, 5)
+    start = independent_units(start_key, _between(machine, base, 0.0), (n_chains,))
+    end, forward = _anneal(forward_key, machine, base, start, n_temperatures, reverse=False)
+
+    # Samples of the machine: the ends of the forward chains by their weights, which then move on.
+    chosen = end[jax.random.categorical(choice_key, forward, shape=(n_chains,))]
+    chosen = jax.lax.fori_loop(
+        0,
+        n_temperatures // 10,
+        lambda k, v: gibbs_step(jax.random.fold_in(mix_key, k), machine, v),
+        chosen,
+    )
+    _, backward = _anneal(backward_key, machine, base, chosen, n_temperatures, reverse=True)
+    return forward, backward
+
+
+def _anneal(
+    key: Array, machine: Machine, base: Array, visible: Array, n_temperatures: Any, *, reverse: bool
+) -> tuple[Array, Array]:
+    """Chains along the temperatures: their ends, and the logarithms of their weights.
+
+    Forwards a chain's weight gains ``p_b'(V) / p_b(V)`` at every rise from b to b', and V then
+    moves at b'; backwards the other way round.
+    """
+    dtype = visible.dtype
+    tilt = machine.visible_bias - base
+    axes = tuple(range(1, visible.ndim))
+    hidden_axes = tuple(range(1, 1 + len(machine.hidden_shape)))
+
+    def gain(visible: Array, lower: Array, upper: Array) -> Array:
+        field = machine.hidden_field(visible)
+        units = machine.hidden_units
+        # Differences of terms, not of sums, keep single precision good over many steps.
+        terms = units.log_partition(upper * field) - units.log_partition(lower * field)
+        return terms.sum(hidden_axes) + (upper - lower) * (visible * tilt).sum(axes)
+
+    def step(number: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        visible, weight = state
+        rung = n_temperatures - number if reverse else number
+        b = rung / n_temperatures
+        other = (rung - 1 if reverse else rung + 1) / n_temperatures
+        lower, upper = jnp.minimum(b, other).astype(dtype), jnp.maximum(b, other).astype(dtype)
+        change = gain(visible, lower, upper)
+        at = lower if reverse else upper
+        moved = gibbs_step(
+            jax.random.fold_in(key, number), _between(machine, base, at), visible, at
+        )
+        return moved, weight - change if reverse else weight + change
+
+    zero = jnp.zeros(len(visible), dtype)
+    end, weight = jax.lax.fori_loop(0, n_temperatures, step, (visible, zero))
+    return end, weight
+
+
+def _between(machine: Machine, base: Array, b: Any) -> Machine:
+    """The machine with the visible bias that belongs to b."""
+    bias = base + b * (machine.visible_bias - base)
+    moved: Machine = eqx.tree_at(lambda m: m.visible_bias, machine, bias)
+    return moved
+
+
+def _base_log_partition(machine: Machine, base: Array) -> Array:
+    n_hidden = math.prod(machine.hidden_shape)
+    return machine.visible_units.log_partition(base).sum() + n_hidden * math.log(2.0)
+
+
+def _summary(log_weights: Array) -> tuple[float, float, float]:
+    """The logarithm of the mean weight, its standard error, and the effective sample size."""
+    largest = log_weights.max()
+    weights = jnp.exp(log_weights - largest)
+    mean, n = weights.mean(), len(weights)
+    error = weights.std(ddof=1) / mean / math.sqrt(n)
+    size = weights.sum() ** 2 / (weights**2).sum()
+    return float(largest + jnp.log(mean)), float(error), float(size)

@@ -1,0 +1,192 @@
+"""Inference under evidence: completion, denoising and sampling are one operation.
+
+Evidence is an extra field on the visible units, ``p(V | evidence) ~ p(V) exp(<V, field>)``, or, for
+units that are known, their values.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import Gaussian, Machine
+
+BURN_IN = 0.2
+"""The first steps of a chain that averages leave out, as a share of all."""
+N_NOISE_STEPS = 100
+"""The Gibbs steps of `estimate_noise`."""
+
+
+class Evidence(eqx.Module):
+    """What is known about each visible unit; all arrays have the shape of the visible states."""
+
+    known: Array
+    """Whether the unit is clamped."""
+    value: Array
+    """The values of known units."""
+    field: Array
+    """The extra field on the others."""
+
+    @classmethod
+    def of_known(cls, visible: Array, observed: Array) -> "Evidence":
+        """Observed units are known exactly, of the others nothing is."""
+        return cls(observed, visible, jnp.zeros_like(visible))
+
+    @classmethod
+    def of_flipped(cls, visible: Array, observed: Array, noise: Any) -> "Evidence":
+        """Observed binary units were flipped with probability e, `noise`.
+
+        ``p(y | v)`` as a function of v is ``exp(v (2y - 1) log((1 - e) / e))``, up to a factor.
+        """
+        field = (2.0 * visible - 1.0) * (jnp.log1p(-noise) - jnp.log(noise))
+        return cls(jnp.zeros_like(observed), visible, jnp.where(observed, field, 0.0))
+
+    def clamp(self, visible: Array) -> Array:
+        """The visible states with known units at their values."""
+        return jnp.where(self.known, self.value, visible)
+
+
+class Posterior(eqx.Module):
+    """Mean and variance of each visible unit under ``p(V | evidence)``."""
+
+    mean: Array
+    variance: Array
+
+
+def observe(
+    machine: Machine, visible: Array, observed: Array, noise: Any = None
+) -> tuple[Machine, Evidence]:
+    """The machine and the evidence that together are the posterior, if noise was on what is seen.
+
+    `noise` is None for exact observations, the flip probability for Bernoulli units, or the
+    standard deviation s for Gaussian ones: ``exp(-(y - v)^2 / (2 s^2))`` is the field ``y / s^2``
+    and, as its quadratic part, a smaller variance of the units.
+    """
+    if noise is None:
+        return machine, Evidence.of_known(visible, observed)
+    if not isinstance(machine.visible_units, Gaussian):
+        return machine, Evidence.of_flipped(visible, observed, noise)
+    precision = jnp.where(observed, 1.0 / noise**2, 0.0).astype(visible.dtype)
+    log_variance = -jnp.log(1.0 / machine.visible_units.variance + precision)
+    machine = eqx.tree_at(lambda m: m.visible_units.log_variance, machine, log_variance)
+    return machine, Evidence(jnp.zeros_like(observed), visible, visible * precision)
+
+
+def posterior_step(
+    key: Array, machine: Machine, evidence: Evidence, visible: Array
+) -> tuple[Array, Array]:
+    """A Gibbs step under evidence: the new visible states, and the field they were drawn in."""
+    up, down = jax.random.split(key)
+    field = machine.visible_field(machine.sample_hidden(up, visible)) + evidence.field
+    return evidence.clamp(machine.visible_units.sample(down, field)), field
+
+
+def posterior_start(key: Array, machine: Machine, evidence: Evidence) -> Array:
+    """Where chains begin: independent units that know their bias and the evidence."""
+    field = machine.visible_bias + evidence.field
+    return evidence.clamp(machine.visible_units.sample(key, field))
+
+
+def posterior_sample(key: Array, machine: Machine, evidence: Evidence, n_steps: Any) -> Array:
+    """One draw for each sample: the end of a chain of `n_steps`."""
+    start, chain = jax.random.split(key)
+
+    def step(number: Array, visible: Array) -> Array:
+        return posterior_step(jax.random.fold_in(chain, number), machine, evidence, visible)[0]
+
+    state: Array = jax.lax.fori_loop(0, n_steps, step, posterior_start(start, machine, evidence))
+    return state
+
+
+def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
+    """Averages of the conditional means along a chain of `n_steps`, its beginning left out.
+
+    ``E[V | H, evidence]`` instead of V itself has the same mean and less variance. The variance
+    of a unit is the mean of its conditional variances plus the variance of its conditional means.
+    """
+    start, chain = jax.random.split(key)
+    n_steps = jnp.asarray(n_steps)
+    burn_in = (BURN_IN * n_steps).astype(n_steps.dtype)
+
+    def step(number: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        visible, first, second = state
+        visible, field = posterior_step(
+            jax.random.fold_in(chain, number), machine, evidence, visible
+        )
+        mean, square = _moments(machine, field)
+        counts = (number >= burn_in).astype(mean.dtype)
+        return visible, first + counts * mean, second + counts * square
+
+    visible = posterior_start(start, machine, evidence)
+    zero = jnp.zeros_like(visible)
+    _, first, second = jax.lax.fori_loop(0, n_steps, step, (visible, zero, zero))
+    n_counted = (n_steps - burn_in).astype(visible.dtype)
+    return _known_exactly(evidence, first / n_counted, second / n_counted)
+
+
+def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
+    """Means of the best independent units, by coordinate ascent: one layer, then the other."""
+
+    def field(visible: Array) -> Array:
+        return machine.visible_field(machine.hidden_mean(visible)) + evidence.field
+
+    def step(_: Any, visible: Array) -> Array:
+        return evidence.clamp(machine.visible_units.mean(field(visible)))
+
+    start = evidence.clamp(machine.visible_units.mean(machine.visible_bias + evidence.field))
+    visible = jax.lax.fori_loop(0, n_steps, step, start)
+    return _known_exactly(evidence, *_moments(machine, field(visible)))
+
+
+def reconstruction(machine: Machine, evidence: Evidence) -> Posterior:
+    """One pass up and down from what was seen, as the paper does.
+
+    Unknown units begin at their bias. Noise is not modelled: the pass down does not know the
+    evidence, but for known units.
+    """
+    seen = evidence.known | (evidence.field != 0.0)
+    visible = jnp.where(seen, evidence.value, machine.visible_units.mean(machine.visible_bias))
+    field = machine.visible_field(machine.hidden_mean(visible))
+    return _known_exactly(evidence, *_moments(machine, field))
+
+
+def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array) -> Array:
+    """The noise under which a batch is likeliest, by stochastic expectation maximisation.
+
+    Each step draws from the posterior under the noise so far; the next is the expected share of
+    flipped units ``E|y - v|``, or ``E(y - v)^2`` for the variance of Gaussian noise. The answer
+    is the mean over the second half of the steps.
+    """
+    gaussian = isinstance(machine.visible_units, Gaussian)
+    n_observed = jnp.maximum(observed.sum(), 1)
+    smallest, largest = (1e-3, jnp.inf) if gaussian else (1e-4, 0.5)
+
+    def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
+        state, noise = carry
+        noisy, evidence = observe(machine, visible, observed, noise)
+        state, field = posterior_step(key, noisy, evidence, state)
+        mean, square = _moments(noisy, field)
+        wrong = visible**2 - 2.0 * visible * mean + square
+        rate = jnp.where(observed, wrong, 0.0).sum() / n_observed
+        noise = jnp.clip(jnp.sqrt(rate) if gaussian else rate, smallest, largest)
+        return (state, noise.astype(visible.dtype)), noise
+
+    first = jnp.asarray(0.1, visible.dtype)
+    keys = jax.random.split(key, N_NOISE_STEPS)
+    _, noises = jax.lax.scan(step, (visible, first), keys)
+    return noises[N_NOISE_STEPS // 2 :].mean()
+
+
+def _moments(machine: Machine, field: Array) -> tuple[Array, Array]:
+    """The mean of a unit and of its square in a field."""
+    mean = machine.visible_units.mean(field)
+    if isinstance(machine.visible_units, Gaussian):
+        return mean, mean**2 + machine.visible_units.variance
+    return mean, mean
+
+
+def _known_exactly(evidence: Evidence, mean: Array, square: Array) -> Posterior:
+    variance = jnp.where(evidence.known, 0.0, jnp.maximum(square - mean**2, 0.0))
+    return Posterior(evidence.clamp(mean), variance)
