@@ -8,7 +8,7 @@ from pathlib import Path
 import mporbm
 
 PACKAGE = Path(mporbm.__file__).parent
-LAYERS = ["tensor", "machine", "sampling", "learning", "estimators", "diagram"]
+LAYERS = ["tensor", "machine", "sampling", "learning", "estimators", "diagram", "pictures", "cli"]
 
 
 def imported_layers(path: Path) -> set[str]:
@@ -30,6 +30,11 @@ def test_imports_flow_downwards():
             checked += 1
     assert checked > 10
     assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} == {*LAYERS}
+
+
+def test_pictures_and_diagrams_do_without_each_other():
+    for path in (PACKAGE / "pictures").glob("*.py"):
+        assert "diagram" not in imported_layers(path), path
 
 
 def test_importing_the_package_is_cheap():

@@ -6,8 +6,8 @@ from typing import Any
 
 __version__ = _version("mporbm")
 
-_LAYERS = ("diagram", "estimators", "learning", "machine", "sampling", "tensor")
-_ESTIMATORS = ("MPORBM", "RBM", "MvRBM", "TvRBM", "load")
+_LAYERS = ("diagram", "estimators", "learning", "machine", "pictures", "sampling", "tensor")
+_ESTIMATORS = ("MPORBM", "RBM", "MvRBM", "TvRBM", "BitPlanes", "Binarize", "load")
 __all__ = [*_ESTIMATORS, *_LAYERS]
 
 

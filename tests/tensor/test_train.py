@@ -1,8 +1,11 @@
 """Algebra, gauges and rounding of trains against their full matrices."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -126,6 +129,43 @@ def test_rounding_a_sum_finds_the_ranks_of_its_terms(mpo):
     assert doubled.ranks == once.ranks
     assert bound <= 1e-9 * norm
     assert_allclose(doubled.to_matrix(), 2.0 * np.asarray(mpo.to_matrix()), atol=1e-9 * norm)
+
+
+def cut_matrices(mpo):
+    """The tensor of an MPO cut in two at every bond, rows the modes of the cores before it."""
+    modes = [*mpo.row_shape, *mpo.column_shape]
+    paired = [axis for k in range(mpo.n_cores) for axis in (k, mpo.n_cores + k)]
+    tensor = np.asarray(mpo.to_matrix()).reshape(modes).transpose(paired)
+    rows = [math.prod(mpo.row_shape[:k] + mpo.column_shape[:k]) for k in range(1, mpo.n_cores)]
+    return [tensor.reshape(n_rows, -1) for n_rows in rows]
+
+
+@given(strategies.mpos(boundary="open"))
+def test_singular_values_are_those_of_the_cut_tensor(mpo):
+    values, matrices = mpo.singular_values(), cut_matrices(mpo)
+    assert len(values) == len(matrices) == mpo.n_cores - 1
+    norm = np.linalg.norm(mpo.to_matrix())
+    for found, rank, matrix in zip(values, mpo.ranks, matrices, strict=True):
+        assert len(found) <= min(rank, *matrix.shape)
+        expected = np.linalg.svd(matrix, compute_uv=False)
+        padded = np.pad(found, (0, len(expected) - len(found)))
+        assert_allclose(padded, expected, atol=1e-12 * norm)
+
+
+def test_singular_values_of_single_precision_are_computed_in_double(key):
+    mpo = MPO.random(key, (3, 3, 3), (2, 2, 2), rank=3, std=1.0, dtype=jnp.float32)
+    exactly = MPO([np.asarray(core, np.float64) for core in mpo.cores])
+    for ours, matrix in zip(mpo.singular_values(), cut_matrices(exactly), strict=True):
+        assert ours.dtype == np.float64
+        assert_allclose(ours, np.linalg.svd(matrix, compute_uv=False)[: len(ours)], rtol=1e-12)
+
+
+def test_singular_values_need_an_open_concrete_train(key):
+    ring = MPO.random(key, (2, 2), (2, 2), rank=2, boundary="periodic")
+    with pytest.raises(ValueError, match=r"singular_values: .*R_1 = 2; call .to_open\(\) first"):
+        ring.singular_values()
+    with pytest.raises(TypeError, match="singular_values: expected concrete cores"):
+        jax.jit(lambda train: train.singular_values())(ring.to_open())
 
 
 def test_norm_has_a_gradient_on_redundant_bonds(key):

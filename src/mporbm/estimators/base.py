@@ -208,7 +208,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
         seen = {"reset": reset}
 
         def check(piece: Any) -> NDArray[Any]:
-            rows = inputs.check_rows(self, piece, reset=seen["reset"])
+            rows: NDArray[Any] = inputs.check_rows(self, piece, reset=seen["reset"])
             seen["reset"] = False
             inputs.check_values(rows, self.visible_units)
             return rows

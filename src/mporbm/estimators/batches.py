@@ -12,6 +12,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from ..learning.monitor import pseudo_log_likelihood
+from ..learning.packed import unpacked
 from ..machine import Machine
 from ..sampling import evidence, gibbs
 
@@ -56,7 +57,7 @@ def _padded(columns: tuple[Any, ...], size: int, dtype: Any) -> Iterator[tuple[A
     for start in range(0, len(columns[0]), size):
         batch = []
         for column in columns:
-            part = column[start : start + size]
+            part = unpacked(column[start : start + size])
             kind = bool if column.dtype == bool and column is not columns[0] else dtype
             padded = np.zeros((size, *column.shape[1:]), kind)
             padded[: len(part)] = part

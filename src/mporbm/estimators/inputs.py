@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from ..learning.data import BLOCK_BYTES, is_memory_mapped, release
+from ..learning.packed import PackedBits, unpacked
 from ..tensor.check import check_shape
 
 LARGEST_UNSCALED = 127.0
@@ -35,11 +36,27 @@ def restart(X: Any, n_iter: int) -> Callable[[], Iterator[Any]]:
     return lambda: iter(X)
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) -> NDArray[Any]:
+def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) -> Any:
     """X as rows ``(n, *visible_shape)`` of real numbers; `reset` takes the shape from X.
 
     Tensors ``(n, *visible_shape)`` and flattened rows (n, n_features) are the same to every method.
-    Types stay as they are, and memory-mapped files are not read as a whole.
+    Types stay as they are, memory-mapped files are not read as a whole, and packed bits stay
+    packed, but where they might have been unknown: their completion is no smaller than they are.
+    """
+    expected = estimator.visible_shape if reset else estimator.visible_shape_
+    given, flat = check_flat(estimator, X, expected, reset=reset, allow_nan=allow_nan)
+    if reset:
+        estimator.visible_shape_ = _visible_shape(estimator, given, flat.shape[1])
+    rows = flat.reshape(len(flat), *estimator.visible_shape_)
+    return unpacked(rows) if allow_nan else rows
+
+
+def check_flat(
+    estimator: Any, X: Any, expected: Any, *, reset: bool, allow_nan: bool = False
+) -> tuple[tuple[int, ...], Any]:
+    """The shape of the samples as they were given, and they as flat rows of real numbers.
+
+    Tensors must be of the `expected` shape, if there is one.
     """
     array = X if hasattr(X, "iloc") else _as_array(X)
     given = getattr(array, "shape", ())
@@ -48,43 +65,30 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) 
             f"X: expected numbers, got strings (dtype {array.dtype}); convert them first, for "
             f"instance with X.astype(float)."
         )
+    packed = isinstance(array, PackedBits)
+    if 0 in given and (packed or len(given) > 2):
+        raise ValueError(f"X: expected at least one sample and no empty mode, got shape {given}.")
     if len(given) > 2:
-        if 0 in given:
-            raise ValueError(
-                f"X: expected at least one sample and no empty mode, got shape {given}."
-            )
-        _check_tensor_shape(estimator, given[1:], reset)
+        _check_tensor_shape(expected, given[1:])
         array = array.reshape(len(array), -1)
     mapped = is_memory_mapped(array)
     flat = validate_data(
         estimator,
         array,
         reset=reset,
+        skip_check_array=packed,
         dtype="numeric",
         ensure_all_finite="allow-nan" if allow_nan else not mapped,
         ensure_min_samples=1,
     )
-    if reset:
-        estimator.visible_shape_ = _visible_shape(estimator, given, flat.shape[1])
-    rows: NDArray[Any] = flat.reshape(len(flat), *estimator.visible_shape_)
-    return rows
+    return tuple(given[1:]), flat
 
 
 def check_values(rows: Any, visible_units: str) -> None:
-    """Refuse NaN, and values that cannot be those of the visible units, block by block."""
-    step = max(BLOCK_BYTES // max(rows.nbytes // max(len(rows), 1), 1), 1)
-    smallest, largest = math.inf, -math.inf
-    for start in range(0, len(rows), step):
-        block = np.asarray(rows[start : start + step])
-        low, high = block.min(), block.max()
-        smallest, largest = min(smallest, low), max(largest, high)
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise ValueError(
-                f"X: expected finite numbers, got NaN or inf in samples {start} to "
-                f"{start + len(block) - 1}; replace them first, for instance with "
-                f"sklearn.impute.SimpleImputer."
-            )
-        release(rows)
+    """Refuse NaN, and values that cannot be those of the visible units."""
+    if rows.dtype == bool:
+        return
+    smallest, largest = value_range(rows)
     if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):
         return
     unscaled = rows.dtype == np.uint8 or max(largest, -smallest) > LARGEST_UNSCALED
@@ -101,6 +105,30 @@ def check_values(rows: Any, visible_units: str) -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+def value_range(rows: Any) -> tuple[float, float]:
+    """The smallest and the largest value; NaN is refused."""
+    smallest, largest = math.inf, -math.inf
+    for start, block in blocks(rows):
+        low, high = float(block.min()), float(block.max())
+        smallest, largest = min(smallest, low), max(largest, high)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError(
+                f"X: expected finite numbers, got NaN or inf in samples {start} to "
+                f"{start + len(block) - 1}; replace them first, for instance with "
+                f"sklearn.impute.SimpleImputer."
+            )
+    return smallest, largest
+
+
+def blocks(rows: Any) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The rows a block at a time, each with the number of its first row."""
+    row_bytes = rows.dtype.itemsize * math.prod(rows.shape[1:])
+    step = max(BLOCK_BYTES // max(row_bytes, 1), 1)
+    for start in range(0, len(rows), step):
+        yield start, np.asarray(rows[start : start + step])
+        release(rows)
 
 
 def check_mask(mask: Any, rows: NDArray[Any]) -> NDArray[np.bool_]:
@@ -161,9 +189,8 @@ def _as_array(X: Any) -> Any:
         return X
 
 
-def _check_tensor_shape(estimator: Any, given: tuple[int, ...], reset: bool) -> None:
+def _check_tensor_shape(expected: Any, given: tuple[int, ...]) -> None:
     """The modes of n-dimensional X against what was said or learnt."""
-    expected = estimator.visible_shape if reset else estimator.visible_shape_
     if expected is None:
         return
     expected = check_shape("visible_shape", expected)
@@ -177,7 +204,7 @@ def _check_tensor_shape(estimator: Any, given: tuple[int, ...], reset: bool) -> 
 
 def _visible_shape(estimator: Any, given: tuple[int, ...], n_features: int) -> tuple[int, ...]:
     if estimator.visible_shape is None:
-        return tuple(given[1:]) if len(given) > 2 else (n_features,)
+        return given if len(given) > 1 else (n_features,)
     shape = check_shape("visible_shape", estimator.visible_shape)
     if math.prod(shape) != n_features:
         raise ValueError(

@@ -23,8 +23,11 @@ from ..machine import (
     MPOCoupling,
 )
 from ..tensor import MPO
+from .coding import Binarize, BitPlanes, Coding
 
 KIND = "model"
+FITTED_CODING = ("sample_shape_", "n_features_in_", "shape_", "threshold_", "low_", "high_")
+"""What a coding has learnt, but for the type of the data."""
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -50,6 +53,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "n_iter": estimator.n_iter_,
         "history": estimator.history_,
         "truncation_error": getattr(estimator, "truncation_error_", None),
+        "coding": _coding_header(getattr(estimator, "coding_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
     }
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
@@ -81,6 +85,8 @@ def load(path: str | os.PathLike[str]) -> Any:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         if "base_bias" in arrays:
             estimator.base_bias_ = arrays["base_bias"].reshape(estimator.visible_shape_)
+        if header.get("coding") is not None:
+            estimator.coding_ = _coding(header["coding"])
         estimator.n_iter_ = int(header["n_iter"])
         estimator.history_ = list(header["history"])
         if header["truncation_error"] is not None:
@@ -106,9 +112,36 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else None
 
 
+def _coding_header(coding: Any) -> dict[str, Any] | None:
+    """A fitted coding as JSON has it."""
+    if coding is None:
+        return None
+    return {
+        "class": type(coding).__name__,
+        "parameters": {n: plain(v) for n, v in coding.get_params(deep=False).items()},
+        "dtype": str(coding.dtype_),
+        "fitted": {n: plain(v) for n, v in vars(coding).items() if n in FITTED_CODING},
+    }
+
+
+def _coding(header: dict[str, Any]) -> Coding:
+    classes: dict[str, type[Coding]] = {c.__name__: c for c in (Binarize, BitPlanes)}
+    coding = classes[header["class"]](**_tuples(header["parameters"]))
+    for name, value in _tuples(header["fitted"]).items():
+        if name in FITTED_CODING:
+            setattr(coding, name, value)
+    coding.dtype_ = np.dtype(header["dtype"])
+    if coding.dtype_.kind not in "biuf":
+        raise ValueError(f"a coding of dtype {coding.dtype_}")
+    return coding
+
+
+def _tuples(saved: dict[str, Any]) -> dict[str, Any]:
+    return {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
+
+
 def _parameters(saved: dict[str, Any]) -> dict[str, Any]:
-    known = {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
-    return {**known, "checkpoint": None}
+    return {**_tuples(saved), "checkpoint": None}
 
 
 def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
@@ -21,7 +22,7 @@ def progress_bar(name: str, n_iter: int, shown: bool) -> Iterator[Callable[[dict
         TimeRemainingColumn(),
         TextColumn("{task.fields[shown]}"),
     )
-    with Progress(*columns) as progress:
+    with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=n_iter, shown="")
 
         def show(entry: dict[str, Any]) -> None:
@@ -49,6 +50,6 @@ def sample_bar(name: str, n_samples: int, shown: bool) -> Iterator[Callable[[int
         TextColumn("samples"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns) as progress:
+    with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=n_samples)
         yield lambda n_done: progress.update(task, completed=n_done)

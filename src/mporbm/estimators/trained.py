@@ -428,7 +428,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
         return self.machine_
 
-    def _rows(self, X: Any) -> NDArray[Any]:
+    def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
         rows = inputs.check_rows(self, X, reset=False)
         inputs.check_values(rows, self.visible_units)

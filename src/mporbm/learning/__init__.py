@@ -9,6 +9,7 @@ from .negative import (
     ParallelTempering,
     PersistentCD,
 )
+from .packed import PackedBits
 from .parameters import Parameters
 from .rate import automatic_rates
 from .scheme import Alternating, LearningState, Rates, Rule, Scheme, Simultaneous
@@ -26,6 +27,7 @@ __all__ = [
     "FileFormatError",
     "LearningState",
     "NegativePhase",
+    "PackedBits",
     "ParallelTempering",
     "Parameters",
     "PersistentCD",

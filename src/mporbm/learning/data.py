@@ -2,7 +2,7 @@
 
 A block is what one compiled call works through. Small data are one block that stays on the device;
 of larger data only a block or two is in memory at a time. Rows keep their type (bool, uint8,
-float) until a batch is used.
+float), and bits stay packed, until a batch is used.
 """
 
 import itertools
@@ -12,9 +12,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+
+from .packed import unpacked
 
 BLOCK_BYTES = 2**24
 """The most data of one block that comes from a file or a stream."""
@@ -59,7 +62,10 @@ class Source:
 
 
 class ArraySource(Source):
-    """An array, in memory or memory-mapped, with a weight for each row; or some of its rows."""
+    """An array, in memory or memory-mapped, with a weight for each row; or some of its rows.
+
+    Of packed bits it works on the codes, the only leaf of the rows as a pytree.
+    """
 
     def __init__(
         self,
@@ -97,13 +103,12 @@ class ArraySource(Source):
             index = np.zeros(size, np.int32)
             if self.resident:
                 if self._on_device is None:
-                    self._on_device = jnp.asarray(self.rows)
+                    self._on_device = jax.tree.map(jnp.asarray, self.rows)
                 index[: len(chosen)] = chosen
                 rows = self._on_device
             else:
                 index[: len(chosen)] = np.arange(len(chosen))
-                rows = np.zeros((size, *self.rows.shape[1:]), self.rows.dtype)
-                gather(self.rows, chosen, rows)
+                rows = self._gathered(chosen, size)
             shape = (per_block, batch_size)
             yield Block(rows, index.reshape(shape), weight.reshape(shape))
 
@@ -111,9 +116,18 @@ class ArraySource(Source):
         """Rows at even distances."""
         n_chosen = min(n_rows, len(self.used))
         chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
-        rows = np.empty((len(chosen), *self.rows.shape[1:]), self.rows.dtype)
-        gather(self.rows, chosen, rows)
+        rows: NDArray[Any] = unpacked(self._gathered(chosen, n_chosen))
         return rows
+
+    def _gathered(self, chosen: NDArray[Any], n_rows: int) -> Any:
+        """Some rows in memory as they are stored, padded with zeros to a number of rows."""
+
+        def gathered(stored: Any) -> NDArray[Any]:
+            target = np.zeros((n_rows, *stored.shape[1:]), stored.dtype)
+            gather(stored, chosen, target)
+            return target
+
+        return jax.tree.map(gathered, self.rows)
 
     def fingerprint(self) -> dict[str, Any]:
         """Shape, type and a check sum of some rows and of all weights."""
@@ -128,7 +142,8 @@ class ArraySource(Source):
 class StreamSource(Source):
     """Arrays of rows from an iterator that `restart` makes anew for every epoch.
 
-    Rows are shuffled within a block; their order between blocks is that of the stream.
+    Rows are shuffled within a block; their order between blocks is that of the stream. Packed bits
+    are unpacked as they come.
     """
 
     def __init__(
@@ -194,7 +209,7 @@ class StreamSource(Source):
     def _pieces(self) -> Iterator[Any]:
         """The stream from its beginning; what `head` has read of it is not read again."""
         begun, self._begun = self._begun, None
-        return iter(self.restart()) if begun is None else begun
+        return map(unpacked, self.restart()) if begun is None else begun
 
     def head(self, n_rows: int) -> NDArray[Any]:
         """The first rows of the stream."""

@@ -39,7 +39,11 @@ def write(
     }
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
     try:
+        with open(temporary, "wb") as file:
+            mode = os.fstat(file.fileno()).st_mode
         save_file(contents, temporary, metadata)
+        # save_file lets nobody else read its files; these are as readable as any other.
+        os.chmod(temporary, mode)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)

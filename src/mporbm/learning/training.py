@@ -23,6 +23,7 @@ from .gradient import Batch
 from .interrupt import Interrupts
 from .monitor import snapshot, weight_norm
 from .negative import FastState
+from .packed import unpacked
 from .parameters import Parameters
 from .rate import Schedule, schedule_factor
 from .scheme import LearningState, Rates, Rule, Scheme
@@ -54,7 +55,7 @@ def run_block(
     scheme: Scheme,
     rule: Rule,
     state: LearningState,
-    block: tuple[Array, Array, Array],
+    block: tuple[Any, Array, Array],
     key: Array,
     first: Array,
     rates: Rates,
@@ -73,7 +74,7 @@ def run_block(
     ) -> tuple[tuple[LearningState, BlockInfo], None]:
         state, info = carry
         number, chosen, weight = batch
-        visible = rows[chosen].reshape(-1, *shape).astype(dtype)
+        visible = unpacked(rows[chosen]).reshape(-1, *shape).astype(dtype)
         total = weight.sum()
         used = total > 0.0
         data = Batch(visible, (weight / jnp.where(used, total, 1.0)).astype(dtype))
@@ -346,6 +347,6 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(shapes[0] == shapes[1])
 
 
-def _on_device(block: Block) -> tuple[Array, Array, Array]:
-    rows, chosen, weight = (jnp.asarray(part) for part in block)
+def _on_device(block: Block) -> tuple[Any, Array, Array]:
+    rows, chosen, weight = jax.tree.map(jnp.asarray, tuple(block))
     return rows, chosen, weight

@@ -345,13 +345,35 @@ class TensorTrain(eqx.Module):
         check_concrete("round", "cores", self.cores[0])
         caps = rank_caps(max_rank, self.n_cores, "open")
         tolerance = check_tolerance("tolerance", tolerance)
-        cores = [
+        sweep = svd.round_sweep(self._host_cores(), caps, tolerance)
+        rounded = self._with_flat_cores(sweep.cores, self.dtype)
+        return Truncation(rounded, sweep.error_bound + _storage_error(sweep.cores, self.dtype))
+
+    def singular_values(self) -> tuple[NDArray[np.float64], ...]:
+        """For each bond, the singular values of the tensor cut in two there; open trains only.
+
+        The cut puts the modes of the cores before the bond into rows and all others into columns.
+        Values come in decreasing order, as many as the bond has, or fewer if the cores on one side
+        of it cannot fill it.
+        """
+        self._check_open("singular_values")
+        check_concrete("singular_values", "cores", self.cores[0])
+        caps = rank_caps(None, self.n_cores, "open")
+        # Rounding that drops nothing leaves all cores but the last left-orthogonal.
+        *cores, rest = svd.round_sweep(self._host_cores(), caps, tolerance=0.0).cores
+        values = []
+        for core in reversed(cores):
+            u, s, _ = np.linalg.svd(rest.reshape(len(rest), -1), full_matrices=False)
+            values.append(s)
+            rest = np.tensordot(core, u * s, axes=1)
+        return tuple(reversed(values))
+
+    def _host_cores(self) -> list[NDArray[np.float64]]:
+        """The cores with merged modes, in NumPy and double precision."""
+        return [
             np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])
             for core in self.cores
         ]
-        sweep = svd.round_sweep(cores, caps, tolerance)
-        rounded = self._with_flat_cores(sweep.cores, self.dtype)
-        return Truncation(rounded, sweep.error_bound + _storage_error(sweep.cores, self.dtype))
 
     # Checks
 

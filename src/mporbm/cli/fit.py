@@ -1,0 +1,315 @@
+"""`mporbm fit`: train a machine."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from . import files
+from .options import Data, Force, Json, OutputModel, Quiet
+from .report import Report, shape_text
+
+MODEL, DATA, LEARNING, STOPPING = "The machine", "The data", "Learning", "Stopping and resuming"
+CODINGS = ("binarize", "bit_planes", "gray", "coded_shape")
+Text = str | None
+Number = float | None
+Integer = int | None
+Flag = bool | None
+
+
+def _option(text: str, panel: str, *names: str, **more: Any) -> Any:
+    # Defaults are those of the estimators; a bracket would else be taken as markup.
+    text = text.replace("[default", r"\[default")
+    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False, **more)
+
+
+def fit(
+    data: Data,
+    output_file: OutputModel,
+    model: Annotated[
+        Literal["mporbm", "rbm", "mvrbm", "tvrbm"] | None,
+        _option(
+            "The machine: MPO, dense, Kronecker or CP coupling. [default: mporbm]",
+            MODEL,
+        ),
+    ] = None,
+    hidden_shape: Annotated[
+        Text,
+        _option("Hidden units, such as 10,10. [default: a third of each visible mode]", MODEL),
+    ] = None,
+    visible_shape: Annotated[
+        Text, _option("The shape of samples that come flattened, such as 28,28.", MODEL)
+    ] = None,
+    visible_units: Annotated[
+        Literal["bernoulli", "gaussian"] | None,
+        _option("bernoulli: 0..1; gaussian: standardised values. [default: bernoulli]", MODEL),
+    ] = None,
+    rank: Annotated[
+        Text, _option("The largest rank of any bond, or one for each. [default: 20]", MODEL)
+    ] = None,
+    boundary: Annotated[
+        Literal["open", "periodic"] | None,
+        _option("periodic closes the cores to a ring. [default: open]", MODEL),
+    ] = None,
+    init: Annotated[
+        Literal["data", "random"] | None,
+        _option("How weights and biases begin. [default: data]", MODEL),
+    ] = None,
+    binarize: Annotated[
+        Number, _option("Make values binary: are they above this number?", DATA)
+    ] = None,
+    bit_planes: Annotated[
+        Integer, _option("Code whole numbers by this many bits, as an additional mode.", DATA)
+    ] = None,
+    gray: Annotated[Flag, _option("Bit planes in Gray code.", DATA, "--gray")] = None,
+    coded_shape: Annotated[
+        Text, _option("The shape of the samples as bit planes, such as 100,100,10.", DATA)
+    ] = None,
+    x_val: Annotated[
+        Text, _option("Samples to watch for overfitting and to stop early by.", DATA, "--x-val")
+    ] = None,
+    scheme: Annotated[
+        Literal["aop", "su", "two-site"] | None,
+        _option(
+            "Which cores an update moves: aop one after the other (Algorithm 1), su all, two-site "
+            "pairs with ranks that adapt. [default: aop]",
+            LEARNING,
+        ),
+    ] = None,
+    gauge: Annotated[
+        Literal["canonical", "none"] | None,
+        _option("none is the paper's plain rule. [default: canonical]", LEARNING),
+    ] = None,
+    rank_tolerance: Annotated[
+        Number,
+        _option("What two-site may drop of W, relative to its norm. [default: 0.25]", LEARNING),
+    ] = None,
+    negative_phase: Annotated[
+        Literal["cd", "pcd", "fpcd", "pt"] | None,
+        _option(
+            "Contrastive divergence, persistent chains, those with fast weights, or parallel "
+            "tempering. [default: cd]",
+            LEARNING,
+        ),
+    ] = None,
+    n_gibbs: Annotated[
+        Integer, _option("K, the Gibbs steps of each update. [default: 1]", LEARNING)
+    ] = None,
+    learning_rate: Annotated[
+        Text,
+        _option("A number, or auto: found by the scale of the data. [default: auto]", LEARNING),
+    ] = None,
+    schedule: Annotated[
+        Literal["constant", "linear", "cosine"] | None,
+        _option("How the rate changes over the epochs. [default: constant]", LEARNING),
+    ] = None,
+    momentum: Annotated[Number, _option("The paper's gamma. [default: 0.5]", LEARNING)] = None,
+    weight_decay: Annotated[
+        Number, _option("How strongly weights are pulled to 0. [default: 0]", LEARNING)
+    ] = None,
+    sparsity_target: Annotated[
+        Number, _option("How often a hidden unit should be on. [default: no matter]", LEARNING)
+    ] = None,
+    sparsity_cost: Annotated[
+        Number, _option("How strongly units are held to that. [default: 0.1]", LEARNING)
+    ] = None,
+    batch_size: Annotated[Integer, _option("Samples of a batch. [default: 100]", LEARNING)] = None,
+    n_iter: Annotated[
+        Integer, _option("Passes over the data (epochs). [default: 50]", LEARNING)
+    ] = None,
+    early_stopping: Annotated[
+        Flag, _option("Stop when validation samples get no better.", STOPPING, "--early-stopping")
+    ] = None,
+    validation_fraction: Annotated[
+        Number, _option("The share of samples set aside for that. [default: 0.1]", STOPPING)
+    ] = None,
+    n_iter_no_change: Annotated[
+        Integer, _option("Epochs to wait for something better. [default: 5]", STOPPING)
+    ] = None,
+    on_divergence: Annotated[
+        Literal["stop", "back-off"] | None,
+        _option("When weights grow out of bounds. [default: stop]", STOPPING),
+    ] = None,
+    checkpoint: Annotated[
+        Text,
+        _option(
+            "The file that an interrupted run goes on from. [default: MODEL.checkpoint, removed in "
+            "the end]",
+            STOPPING,
+        ),
+    ] = None,
+    checkpoint_interval: Annotated[
+        Integer, _option("Epochs between checkpoints. [default: 1]", STOPPING)
+    ] = None,
+    seed: Annotated[
+        Integer, _option("Makes the run repeatable.", LEARNING, "--seed", min=0)
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A TOML file with any of these options, under their names; options of the command "
+            "line come first.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the training curves.")
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train a machine on DATA and write it to a file.
+
+    A run that is interrupted goes on where it was when the same command is given again. Images of
+    0..255 need --binarize or --bit-planes; the model file remembers the coding.
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    report = Report(quiet, as_json)
+    files.check_output(output_file, force, ".safetensors")
+    files.check_output(picture, force, *files.FIGURE_SUFFIXES)
+    for name in ("data", "output_file", "config", "picture", "force", "quiet", "as_json"):
+        given.pop(name, None)
+    options = {**_configured(config), **given}
+    estimator, coding = _estimator(options, verbose=int(report.shown))
+    kept = Path(estimator.checkpoint) if estimator.checkpoint else None
+    temporary = output_file.with_name(f"{output_file.name}.checkpoint")
+    estimator.set_params(checkpoint=kept or temporary)
+
+    samples = files.read_array(data)
+    validation = files.read_array(options["x_val"]) if "x_val" in options else None
+    if coding is not None:
+        samples = coding.fit(samples).transform(samples)
+        validation = None if validation is None else coding.transform(validation)
+    resumed = Path(estimator.checkpoint).exists()
+    if resumed and report.shown:
+        report.console.print(f"going on from {estimator.checkpoint}")
+    try:
+        estimator.fit(samples, X_val=validation)
+    except (KeyboardInterrupt, SystemExit):
+        if report.shown:
+            report.console.print(
+                f"stopped; the same command goes on from {estimator.checkpoint}, which is kept"
+            )
+        raise
+    if coding is not None:
+        estimator.coding_ = coding
+    estimator.save(output_file)
+    if kept is None:
+        temporary.unlink(missing_ok=True)
+    if picture is not None:
+        from .. import pictures
+
+        files.write_figure(picture, pictures.training_curves(estimator))
+    machine = estimator.machine_
+    facts = {
+        "output": str(output_file),
+        "class": type(estimator).__name__,
+        "visible_shape": machine.visible_shape,
+        "hidden_shape": machine.hidden_shape,
+        "n_parameters": estimator.n_parameters_,
+        "n_iter": estimator.n_iter_,
+        "resumed": resumed,
+        "last": estimator.history_[-1] if estimator.history_ else None,
+    }
+    report.finish(
+        facts,
+        f"{output_file}: {type(estimator).__name__} {shape_text(machine.visible_shape)} -> "
+        f"{shape_text(machine.hidden_shape)}, {estimator.n_parameters_} weights, "
+        f"{estimator.n_iter_} epochs",
+    )
+
+
+def _configured(path: Path | None) -> dict[str, Any]:
+    """The options of a configuration file, under the names of Python."""
+    if path is None:
+        return {}
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: expected a TOML file: {error}") from error
+    options = {name.replace("-", "_"): value for name, value in table.items()}
+    for name, value in options.items():
+        if isinstance(value, dict):
+            raise ValueError(f"{path}: {name}: expected a value, got a table.")
+    return options
+
+
+def _estimator(options: dict[str, Any], verbose: int) -> tuple[Any, Any]:
+    """The estimator and the coding that options ask for."""
+    from ..estimators import Binarize, BitPlanes
+    from ..estimators.machines import ESTIMATORS
+
+    classes = {c.__name__.lower(): c for c in ESTIMATORS}
+    kind = options.get("model", "mporbm")
+    if kind not in classes:
+        raise ValueError(f"model={kind!r}: expected one of {', '.join(classes)}.")
+    known = classes[kind]().get_params(deep=False)
+    parameters: dict[str, Any] = {"verbose": verbose}
+    for name, value in options.items():
+        if name in ("model", "x_val", *CODINGS):
+            continue
+        target = "random_state" if name == "seed" else name
+        if target not in known or name in ("verbose", "warm_start", "random_state"):
+            raise ValueError(f"{name}: {kind} has no such option; see mporbm fit --help.")
+        parameters[target] = _PARSERS.get(name, _as_it_is)(name, value)
+    estimator = classes[kind](**parameters)
+
+    if "bit_planes" in options:
+        if "binarize" in options:
+            raise ValueError("binarize: expected no such option where bit_planes is given.")
+        shape = options.get("coded_shape")
+        return estimator, BitPlanes(
+            options["bit_planes"],
+            gray=bool(options.get("gray", False)),
+            shape=None if shape is None else parse_shape("coded_shape", shape),
+        )
+    for name in ("gray", "coded_shape"):
+        if name in options:
+            raise ValueError(f"{name}: expected bit_planes, too.")
+    if "binarize" in options:
+        return estimator, Binarize(options["binarize"])
+    return estimator, None
+
+
+def _as_it_is(name: str, value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def parse_shape(name: str, value: Any) -> tuple[int, ...]:
+    """Integers separated by commas, or as a list."""
+    parts = value.split(",") if isinstance(value, str) else value
+    try:
+        return tuple(int(part) for part in (parts if isinstance(parts, list) else [parts]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name}={value!r}: expected integers separated by commas, such as 10,10."
+        ) from error
+
+
+def parse_rank(name: str, value: Any) -> Any:
+    """One rank for all bonds, or one for each."""
+    ranks = parse_shape(name, value)
+    return ranks[0] if len(ranks) == 1 and not isinstance(value, list) else ranks
+
+
+def _rate(name: str, value: Any) -> Any:
+    try:
+        return value if value == "auto" else float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}={value!r}: expected auto or a number above 0.") from error
+
+
+def _gauge(name: str, value: Any) -> Any:
+    return None if value == "none" else value
+
+
+_PARSERS = {
+    "hidden_shape": parse_shape,
+    "visible_shape": parse_shape,
+    "rank": parse_rank,
+    "learning_rate": _rate,
+    "gauge": _gauge,
+}

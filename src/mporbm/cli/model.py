@@ -1,0 +1,203 @@
+"""Commands that look into a model file, or make another one of it."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from . import files
+from .options import Force, Json, Model, OutputModel, Quiet
+from .report import Report, shape_text
+
+N_SHOWN = 8
+"""Singular values that `inspect` prints of each bond."""
+
+
+def inspect(
+    model: Model,
+    pictures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Draw receptive fields, training curves and singular values into a new folder.",
+        ),
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a model is: shapes, ranks, parameters, singular values, training."""
+    from rich.table import Table
+
+    from ..pictures.weights import spectra
+
+    report = Report(False, as_json)
+    if pictures is not None:
+        files.check_output(pictures, force, "")
+    estimator = files.read_model(model, report.shown)
+    machine = estimator.machine_
+    n_dense = int(np.prod(machine.visible_shape)) * int(np.prod(machine.hidden_shape))
+    ranks = getattr(estimator, "ranks_", None)
+    coding = getattr(estimator, "coding_", None)
+    values = {name: [float(v) for v in s] for name, s in spectra(machine.coupling).items()}
+    facts: dict[str, Any] = {
+        "class": type(estimator).__name__,
+        "visible_shape": machine.visible_shape,
+        "hidden_shape": machine.hidden_shape,
+        "visible_units": estimator.visible_units,
+        "coding": None if coding is None else str(coding),
+        "ranks": ranks,
+        "n_parameters": estimator.n_parameters_,
+        "n_parameters_dense": n_dense,
+        "parameters": {k: _plain(v) for k, v in estimator.get_params(deep=False).items()},
+        "singular_values": values,
+        "n_iter": estimator.n_iter_,
+        "history": estimator.history_,
+    }
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    rows = {
+        "machine": f"{facts['class']}, {facts['visible_units']} visible units",
+        "shapes": f"{shape_text(machine.visible_shape)} -> {shape_text(machine.hidden_shape)}",
+        "ranks": None if ranks is None else ", ".join(map(str, ranks)) or "none (one core)",
+        "weights": f"{estimator.n_parameters_} ({n_dense / estimator.n_parameters_:.1f} times "
+        f"fewer than the {n_dense} of the dense machine)",
+        "coding": facts["coding"],
+        "truncation": _percent(getattr(estimator, "truncation_error_", None)),
+        "epochs": str(estimator.n_iter_),
+        "last epoch": _last(estimator.history_),
+        "parameters": ", ".join(f"{k}={v}" for k, v in _changed(estimator).items()) or "defaults",
+    }
+    for name, text in rows.items():
+        if text is not None:
+            table.add_row(f"[bold]{name}[/bold]", text)
+    for name, spectrum in values.items():
+        shown = "  ".join(f"{v:.3g}" for v in spectrum[:N_SHOWN])
+        more = f"  … {len(spectrum)} in all" if len(spectrum) > N_SHOWN else ""
+        table.add_row(f"[bold]singular values[/bold], {name}", shown + more)
+    report.finish(facts, table)
+    if pictures is not None:
+        _draw_pictures(pictures, estimator)
+
+
+def compress(
+    model: Model,
+    output_file: OutputModel,
+    rank: Annotated[
+        str | None, typer.Option(help="The largest rank kept, or one for each bond, such as 5,5.")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="Ranks fall as long as W changes by less, relative to its norm.")
+    ] = 0.0,
+    hidden_shape: Annotated[
+        str | None,
+        typer.Option(help="The modes of the hidden layer of a dense RBM, such as 10,10."),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write the model with lower ranks; a dense RBM becomes an MPORBM."""
+    from ..estimators import MPORBM, RBM
+    from .fit import parse_rank, parse_shape
+
+    report = Report(quiet, as_json)
+    files.check_output(output_file, force, ".safetensors")
+    if rank is None and tolerance == 0.0:
+        raise ValueError("rank: expected --rank or --tolerance, to say how far to compress.")
+    estimator = files.read_model(model, report.shown)
+    ranks = None if rank is None else parse_rank("rank", rank)
+    if isinstance(estimator, RBM):
+        hidden = None if hidden_shape is None else parse_shape("hidden_shape", hidden_shape)
+        smaller = MPORBM.from_rbm(estimator, rank=ranks, tolerance=tolerance, hidden_shape=hidden)
+    elif isinstance(estimator, MPORBM):
+        smaller = estimator.compress(rank=ranks, tolerance=tolerance)
+    else:
+        raise ValueError(
+            f"{model}: expected an RBM or an MPORBM to compress, got {type(estimator).__name__}."
+        )
+    if hasattr(estimator, "coding_"):
+        smaller.coding_ = estimator.coding_
+    smaller.save(output_file)
+    before, after = estimator.n_parameters_, smaller.n_parameters_
+    facts = {
+        "output": str(output_file),
+        "ranks": smaller.ranks_,
+        "n_parameters_before": before,
+        "n_parameters": after,
+        "truncation_error": smaller.truncation_error_,
+    }
+    report.finish(
+        facts,
+        f"{output_file}: ranks {', '.join(map(str, smaller.ranks_))}; {before} -> {after} weights; "
+        f"W changed by at most {100.0 * smaller.truncation_error_:.2g} %",
+    )
+
+
+def draw(
+    model: Model,
+    output_file: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="The figure: .svg, .pdf or .png."),
+    ],
+    what: Annotated[
+        Literal["coupling", "energy", "hidden_mean", "visible_mean", "gradient"],
+        typer.Option(help="The quantity to draw as a tensor network."),
+    ] = "coupling",
+    core: Annotated[int, typer.Option(help="The core whose gradient to draw.")] = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Draw the tensor network of a model in the paper's graphical language."""
+    from ..diagram import draw as diagram
+
+    report = Report(quiet, as_json)
+    files.check_output(output_file, force, *files.FIGURE_SUFFIXES)
+    estimator = files.read_model(model, report.shown)
+    files.write_figure(output_file, diagram(estimator.machine_, what, core=core))
+    report.finish({"output": str(output_file), "what": what}, f"{output_file}: {what}")
+
+
+def _draw_pictures(folder: Path, estimator: Any) -> None:
+    from .. import pictures
+
+    folder.mkdir(exist_ok=True)
+    figures = {
+        "receptive-fields": pictures.receptive_fields(estimator),
+        "singular-values": pictures.singular_values(estimator),
+    }
+    if estimator.history_:
+        figures["training"] = pictures.training_curves(estimator)
+    for name, figure in figures.items():
+        files.write_figure(folder / f"{name}.png", figure)
+
+
+def _changed(estimator: Any) -> dict[str, Any]:
+    """The parameters that are not the defaults."""
+    defaults = type(estimator)().get_params(deep=False)
+    hidden = {"verbose", "checkpoint", "hidden_shape", "rank"}
+    return {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in hidden and value != defaults[name]
+    }
+
+
+def _last(history: list[dict[str, Any]]) -> str | None:
+    if not history:
+        return None
+    last = history[-1]
+    text = f"reconstruction error {last['reconstruction_error']:.4f}, score {last['score']:.2f}"
+    if "validation_score" in last:
+        text += f", validation {last['validation_score']:.2f}"
+    return text
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"W changed by at most {100.0 * share:.2g} %"
+
+
+def _plain(value: Any) -> Any:
+    from ..estimators.model_file import plain
+
+    return plain(value)

@@ -1,0 +1,380 @@
+"""Codings of data that are not binary: samples as bits, and bits or their probabilities back."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from ..learning.data import is_memory_mapped
+from ..learning.packed import PackedBits
+from ..tensor.check import check_integer, check_real, check_shape
+from . import inputs
+
+MOST_BITS = 32
+"""The most bits of a value."""
+LEEWAY = 1e-3
+"""How far from 0 to 1 probabilities may be: averages of them are rounded."""
+
+
+class Coding(TransformerMixin, BaseEstimator):
+    """What the codings share: the shape of samples, and the way back."""
+
+    sample_shape_: tuple[int, ...]
+    n_features_in_: int
+
+    def _fit_rows(self, X: Any) -> Any:
+        """X as flat rows, whose shape and type are kept."""
+        given, rows = inputs.check_flat(self, X, None, reset=True)
+        self.sample_shape_ = given if len(given) > 1 else rows.shape[1:]
+        self.dtype_ = rows.dtype
+        return rows
+
+    def _rows(self, X: Any) -> Any:
+        """X as flat rows like those of `fit`."""
+        check_is_fitted(self)
+        return inputs.check_flat(self, X, self.sample_shape_, reset=False)[1]
+
+    def _bits(self, X: Any, shape: tuple[int, ...]) -> Any:
+        """Coded samples of some shape, or their probabilities, as flat rows."""
+        bits = X if isinstance(X, PackedBits) else np.asarray(X)
+        n_bits = math.prod(shape)
+        if bits.ndim < 2 or bits.shape[1:] not in (shape, (n_bits,)):
+            modes = ", ".join(map(str, shape))
+            raise ValueError(
+                f"X: expected shape (n_samples, {modes}) or (n_samples, {n_bits}), got "
+                f"{bits.shape}."
+            )
+        if bits.dtype.kind not in "biuf":
+            raise TypeError(f"X: expected bits or probabilities, got dtype {bits.dtype}.")
+        return bits.reshape(len(bits), n_bits)
+
+    def _mask(self, mask: Any) -> NDArray[np.bool_]:
+        """A mask of values, for all samples or for each."""
+        check_is_fitted(self)
+        known = np.asarray(mask)
+        shape = self.sample_shape_
+        if known.dtype != bool or known.shape[-len(shape) :] != shape:
+            raise ValueError(
+                f"mask: expected bool of shape {shape}, or with samples first, got {known.dtype} "
+                f"of shape {known.shape}."
+            )
+        return known
+
+    def _decoded(self, function: Callable[[Any], Any], bits: Any, dtype: Any) -> NDArray[Any]:
+        """``function`` of flat rows of bits or probabilities, as samples."""
+
+        def checked(block: Any) -> Any:
+            low, high = block.min(), block.max()
+            if not (low >= -LEEWAY and high <= 1.0 + LEEWAY):
+                raise ValueError(
+                    f"X: expected bits, or probabilities from 0 to 1, got {low:g} to {high:g}; "
+                    f"pass what a machine of Bernoulli units gives."
+                )
+            return function(block)
+
+        flat = _by_blocks(checked, bits, self.n_features_in_, dtype)
+        return flat.reshape(len(bits), *self.sample_shape_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+@dataclass(eq=False, repr=False)
+class BitPlanes(Coding):
+    """Whole numbers as their bits, each of them a binary unit.
+
+    The bits of a value are a mode of their own, the highest first: images of 80x80 grey levels
+    become tensors of 80x80x8. Those of a colour image (three modes, the last of size 3 or 4) join
+    the colours: 128x128x3 becomes 128x128x24. They stay packed, in the memory of the values, until
+    a machine uses them batch by batch.
+
+    Parameters
+    ----------
+    n_bits
+        How many bits a value has, up to 32: values are below ``2**n_bits``.
+    gray
+        Whether to use Gray code, in which neighbouring values differ in one bit.
+    shape
+        The shape of the coded samples, whatever that of the values: 10000 features of 10 bits as
+        (100, 100, 10).
+
+    Attributes
+    ----------
+    shape_
+        The shape of the coded samples.
+    sample_shape_, dtype_
+        The shape and type of the values, as `inverse_transform` gives them back.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mporbm import BitPlanes
+    >>> X = np.random.default_rng(0).integers(256, size=(20, 4, 4), dtype=np.uint8)
+    >>> coding = BitPlanes().fit(X)
+    >>> bits = coding.transform(X)
+    >>> bits.shape, bits.nbytes == X.nbytes
+    ((20, 4, 4, 8), True)
+    >>> bool((coding.inverse_transform(bits) == X).all())
+    True
+    >>> coding.inverse_transform(np.full((1, 4, 4, 8), 0.5))[0, 0]
+    array([127.5, 127.5, 127.5, 127.5])
+    """
+
+    n_bits: int = 8
+    gray: bool = False
+    shape: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the shape and the type of the values; `y` is ignored."""
+        n_bits = check_integer("n_bits", self.n_bits)
+        if n_bits > MOST_BITS:
+            raise ValueError(f"n_bits={n_bits}: expected at most {MOST_BITS}.")
+        self._fit_rows(X)
+        self.shape_ = self._coded_shape()
+        return self
+
+    def transform(self, X: Any) -> PackedBits:
+        """The bits of each value, packed.
+
+        Parameters
+        ----------
+        X
+            Whole numbers from 0 to ``2**n_bits - 1`` of any type, in samples of the fitted shape or
+            flattened. Unsigned integers in memory-mapped files stay there, but for Gray code.
+
+        Returns
+        -------
+        PackedBits of shape ``(n, *shape_)``
+        """
+        return PackedBits(self._codes(self._rows(X)), self.n_bits, self.shape_, self.gray)
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """Values from their bits, or expected values from probabilities.
+
+        Parameters
+        ----------
+        X
+            Samples ``(n, *shape_)`` or flattened: bits as booleans or integers, packed or not; or
+            the probabilities of independent bits as floating-point numbers.
+
+        Returns
+        -------
+        array ``(n, *sample_shape_)`` of the fitted type; of expected values as float64
+        """
+        check_is_fitted(self)
+        bits = self._bits(X, self.shape_)
+        if isinstance(X, PackedBits) and (X.n_bits, X.gray) != (self.n_bits, self.gray):
+            raise ValueError(
+                f"X: expected bits with n_bits={self.n_bits} and gray={self.gray}, got them with "
+                f"n_bits={X.n_bits} and gray={X.gray}."
+            )
+        if bits.dtype.kind == "f":
+            return self._decoded(self._expected, bits, np.float64)
+        return self._decoded(self._exact, bits, self.dtype_)
+
+    def transform_mask(self, mask: Any) -> NDArray[np.bool_]:
+        """Which bits are known, from which values are: ``(*sample_shape_)`` or with samples first.
+
+        It is what `complete` takes together with coded samples.
+        """
+        known = self._mask(mask)
+        repeated = np.repeat(known[..., None], self.n_bits, axis=-1)
+        return repeated.reshape(*known.shape[: -len(self.sample_shape_)], *self.shape_)
+
+    def _coded_shape(self) -> tuple[int, ...]:
+        sample = self.sample_shape_
+        if self.shape is None:
+            if len(sample) == 3 and sample[-1] in (3, 4):
+                return (*sample[:-1], sample[-1] * self.n_bits)
+            return (*sample, self.n_bits)
+        shape = check_shape("shape", self.shape)
+        if math.prod(shape) != math.prod(sample) * self.n_bits:
+            raise ValueError(
+                f"shape={shape}: expected a shape of {math.prod(sample) * self.n_bits} bits, "
+                f"{self.n_bits} for each of the {math.prod(sample)} values of a sample, got "
+                f"{math.prod(shape)}."
+            )
+        return shape
+
+    def _codes(self, rows: Any) -> Any:
+        """The values as unsigned integers; themselves, if they are."""
+        n_bytes, unsigned = rows.dtype.itemsize, rows.dtype.kind == "u"
+        if not (unsigned and 8 * n_bytes <= self.n_bits):
+            self._check_range(*inputs.value_range(rows))
+        usable = unsigned and rows.dtype.isnative and 8 * n_bytes <= MOST_BITS
+        small = n_bytes <= self._code_type().itemsize or is_memory_mapped(rows)
+        if usable and small and not self.gray:
+            return rows
+        return _by_blocks(self._coded, rows, rows.shape[1], self._code_type())
+
+    def _largest(self) -> int:
+        return int(2**self.n_bits - 1)
+
+    def _code_type(self) -> np.dtype[Any]:
+        return np.min_scalar_type(self._largest())
+
+    def _check_range(self, low: float, high: float) -> None:
+        if low >= 0 and high <= self._largest():
+            return
+        hint = "shift or scale them, for instance X - X.min()"
+        if low >= 0 and high < 2**MOST_BITS:
+            hint = f"set n_bits={int(high).bit_length()}, or scale them"
+        raise self._refusal(f"{low:g} to {high:g}", hint)
+
+    def _coded(self, values: NDArray[Any]) -> NDArray[Any]:
+        codes = values.astype(self._code_type())
+        if (wrong := codes != values).any():
+            hint = f"scale and round them, for instance np.rint(X / X.max() * {self._largest()})"
+            raise self._refusal(f"{values[wrong][0]:g}", hint)
+        return codes ^ (codes >> 1) if self.gray else codes
+
+    def _refusal(self, given: str, hint: str) -> ValueError:
+        return ValueError(
+            f"X: expected whole numbers from 0 to {self._largest()} for n_bits={self.n_bits}, got "
+            f"{given}; {hint}."
+        )
+
+    def _expected(self, bits: Any) -> NDArray[np.float64]:
+        """Expected values of independent bits; those of certain ones are exact."""
+        values = np.zeros((len(bits), self.n_features_in_))
+        sign = np.ones_like(values)
+        # Horner's rule, as the highest bit comes first.
+        for bit in np.moveaxis(bits.reshape(*values.shape, self.n_bits), -1, 0):
+            if self.gray:
+                # A bit is the parity of those of the Gray code from the highest on.
+                sign *= 1.0 - 2.0 * bit
+                bit = 0.5 - 0.5 * sign
+            values = 2.0 * values + bit
+        return values
+
+    def _exact(self, bits: Any) -> NDArray[Any]:
+        values = self._expected(bits)
+        with np.errstate(all="ignore"):
+            exact: NDArray[Any] = values.astype(self.dtype_)
+        if (wrong := exact != values).any():
+            raise ValueError(
+                f"X: expected bits of values that {self.dtype_} can hold, the type of the samples "
+                f"seen in fit, got {values[wrong][0]:g}; fit with another type, for instance "
+                f"X.astype({self._code_type().name!r})."
+            )
+        return exact
+
+
+@dataclass(eq=False, repr=False)
+class Binarize(Coding):
+    """Real numbers as one bit each: whether they are above a threshold.
+
+    Parameters
+    ----------
+    threshold
+        What a value has to be above; by default the middle between the smallest and the largest
+        value seen in `fit`.
+
+    Attributes
+    ----------
+    threshold_
+        The threshold.
+    low_, high_
+        What `inverse_transform` makes of 0 and of 1: the mean of the values seen in `fit` that are
+        at most, or above, the threshold; the end of their range, if there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mporbm import Binarize
+    >>> X = np.array([[0, 255], [255, 0]], np.uint8)
+    >>> coding = Binarize().fit(X)
+    >>> coding.transform(X)
+    array([[False,  True],
+           [ True, False]])
+    >>> coding.inverse_transform([[True, True]])
+    array([[255, 255]], dtype=uint8)
+    >>> coding.inverse_transform([[0.2, 0.4]])
+    array([[ 51., 102.]])
+    """
+
+    threshold: Any = None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the threshold and what stands for either side of it; `y` is ignored."""
+        rows = self._fit_rows(X)
+        ends = (0.0, 1.0) if rows.dtype == bool else inputs.value_range(rows)
+        if self.threshold is None:
+            self.threshold_ = 0.5 * ends[0] + 0.5 * ends[1]
+        else:
+            self.threshold_ = check_real("threshold", self.threshold)
+        n_values, distance = np.zeros(2), np.zeros(2)
+        for _, block in inputs.blocks(rows):
+            above = self._above(block)
+            for side, values in enumerate((block[~above], block[above])):
+                n_values[side] += values.size
+                # From the end of the range: that of data with two values is exactly 0.
+                distance[side] += np.subtract(values, ends[side], dtype=np.float64).sum()
+        self.low_, self.high_ = (ends + distance / np.maximum(n_values, 1.0)).tolist()
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Which values are above the threshold.
+
+        Parameters
+        ----------
+        X
+            Real numbers, in samples of the fitted shape or flattened; booleans stay as they are.
+
+        Returns
+        -------
+        array of bool ``(n, *sample_shape_)``
+        """
+        rows = self._rows(X)
+        if rows.dtype != bool:
+            inputs.value_range(rows)
+            rows = _by_blocks(self._above, rows, rows.shape[1], bool)
+        return rows.reshape(len(rows), *self.sample_shape_)
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """`low_` and `high_` for bits, and what is between them for probabilities.
+
+        Parameters
+        ----------
+        X
+            Samples of the fitted shape, or flattened: bits as booleans or integers, or
+            probabilities as floating-point numbers.
+
+        Returns
+        -------
+        array ``(n, *sample_shape_)`` of float64; from bits of the fitted type, if it can hold
+        `low_` and `high_`
+        """
+        check_is_fitted(self)
+        bits = self._bits(X, self.sample_shape_)
+        whole = self.low_.is_integer() and self.high_.is_integer()
+        exact = bits.dtype.kind != "f" and (whole or self.dtype_.kind == "f")
+        return self._decoded(self._expected, bits, self.dtype_ if exact else np.float64)
+
+    def transform_mask(self, mask: Any) -> NDArray[np.bool_]:
+        """The mask as it is: every value is one bit."""
+        return self._mask(mask)
+
+    def _above(self, block: Any) -> Any:
+        return block if block.dtype == bool else block > self.threshold_
+
+    def _expected(self, bits: Any) -> Any:
+        high = bits.astype(np.float64)
+        # Exact for 0 and 1, as low + bit (high - low) is not.
+        return (1.0 - high) * self.low_ + high * self.high_
+
+
+def _by_blocks(function: Callable[[Any], Any], rows: Any, width: int, dtype: Any) -> NDArray[Any]:
+    """``function`` of all rows as an array (n, width), with a block of them in memory at a time."""
+    result = np.empty((len(rows), width), dtype)
+    for start, block in inputs.blocks(rows):
+        result[start : start + len(block)] = function(block)
+    return result

@@ -1,0 +1,14 @@
+"""Pictures of images, weights and training, each a matplotlib figure that no one else holds."""
+
+from .curves import rank_error_curve, training_curves
+from .images import sample_grid, strips
+from .weights import receptive_fields, singular_values
+
+__all__ = [
+    "rank_error_curve",
+    "receptive_fields",
+    "sample_grid",
+    "singular_values",
+    "strips",
+    "training_curves",
+]

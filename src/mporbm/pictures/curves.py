@@ -1,0 +1,210 @@
+"""Curves over the epochs of a training, and over ranks."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..machine import Bernoulli
+from ..tensor.check import check_integer, check_sequence, host_array
+from .style import NORMAL, add_legend, line_style, tidy
+
+
+class Panel(NamedTuple):
+    """Curves over the same epochs with one axis."""
+
+    title: str
+    lines: dict[str, list[float]]
+    from_zero: bool = True
+
+
+def training_curves(model: Any) -> Figure:
+    """What was watched while an estimator learnt, over the epochs.
+
+    Reconstruction error, score and that of validation samples, gradient norm, and ranks if they
+    changed, as far as `history_` has them.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator.
+    """
+    history = _history(model)
+    epochs = [entry["epoch"] for entry in history]
+    panels = _panels(model, history)
+    figure = Figure(figsize=(5.5, 0.5 + 1.3 * len(panels)), layout="constrained")
+    axes: Any = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+    for axis, panel in zip(axes, panels, strict=True):
+        for k, (label, values) in enumerate(panel.lines.items()):
+            axis.plot(epochs, values, label=label, **line_style(k, len(epochs)))
+        axis.set_title(panel.title, loc="left", fontsize=NORMAL)
+        if panel.from_zero:
+            axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
+        if len(panel.lines) > 1:
+            add_legend(axis, ncols=-(-len(panel.lines) // 6))
+        tidy(axis)
+    axes[-1].set(xlim=(min(epochs) - 0.5, max(epochs) + 0.5), xlabel="epoch")
+    axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    return figure
+
+
+def rank_error_curve(
+    ranks: Any,
+    errors: Mapping[str, Any],
+    baseline: Mapping[str, Any] | None = None,
+    *,
+    xlabel: str = "MPO-rank",
+    ylabel: str = "classification error (%)",
+) -> Figure:
+    """Errors in per cent against the rank, as in the paper's Fig. 6.
+
+    Parameters
+    ----------
+    ranks
+        The ranks, in any order.
+    errors
+        For the name of each curve its errors, (n_ranks,) or (n_ranks, n_seeds): the mean over the
+        seeds is drawn within a band of their standard deviation.
+    baseline
+        For the name of each horizontal line its error, or those of several seeds.
+
+    Examples
+    --------
+    >>> from mporbm.pictures import rank_error_curve
+    >>> errors = {"3000 samples": [[8.1, 7.5], [6.9, 7.1], [6.4, 6.6]]}
+    >>> figure = rank_error_curve([1, 10, 40], errors, {"RBM": [6.9, 6.6]})
+    """
+    places, order = _check_ranks(ranks)
+    curves = {
+        name: _check_errors(f"errors[{name!r}]", values, len(places))[order]
+        for name, values in _check_mapping("errors", errors).items()
+    }
+    if not curves:
+        raise ValueError("errors: expected at least one curve, got none.")
+    levels = {
+        name: _check_level(f"baseline[{name!r}]", values)
+        for name, values in _check_mapping("baseline", {} if baseline is None else baseline).items()
+    }
+    figure = Figure(figsize=(5.5, 3.2), layout="constrained")
+    axis = figure.add_subplot()
+    for k, (name, values) in enumerate(curves.items()):
+        _draw_mean(axis, places, values, {**line_style(k, len(places)), "label": name})
+    axis.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
+    # Baselines go from frame to frame.
+    ends = np.asarray(axis.get_xlim())
+    for k, (name, values) in enumerate(levels.items(), start=len(curves)):
+        level = {**line_style(k, 2), "label": name, "marker": "", "linestyle": "--"}
+        _draw_mean(axis, ends, np.repeat(values, 2, axis=0), level)
+    axis.set_xlim(*ends)
+    axis.set_ylim(0.0, None)
+    axis.xaxis.set_major_locator(FixedLocator(_ticks(places)))
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.xaxis.set_minor_locator(NullLocator())
+    add_legend(axis)
+    tidy(axis)
+    return figure
+
+
+def _history(model: Any) -> list[dict[str, Any]]:
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model)
+    history: list[dict[str, Any]] | None = getattr(model, "history_", None)
+    if history is None:
+        raise TypeError(
+            f"model: expected a fitted estimator of mporbm, got {type(model).__name__}."
+        )
+    if not history:
+        raise ValueError(
+            f"model: expected an estimator that has learnt for an epoch or more, got "
+            f"{type(model).__name__} with an empty history_; call fit or partial_fit (a machine "
+            f"that was compressed starts a new history)."
+        )
+    return history
+
+
+def _panels(model: Any, history: list[dict[str, Any]]) -> list[Panel]:
+    def line(name: str) -> list[float]:
+        return [entry.get(name, np.nan) for entry in history]
+
+    binary = isinstance(model.machine_.visible_units, Bernoulli)
+    score = "pseudo-log-likelihood (nats)" if binary else "score (\N{MINUS SIGN}mean square error)"
+    scores = {"training": line("score")}
+    if any("validation_score" in entry for entry in history):
+        scores["validation"] = line("validation_score")
+    panels = [
+        Panel("reconstruction error (mean square)", {"": line("reconstruction_error")}),
+        Panel(score, scores, from_zero=False),
+        Panel("gradient norm", {"": line("gradient_norm")}),
+    ]
+    ranks = [entry["ranks"] for entry in history if "ranks" in entry]
+    if any(other != ranks[0] for other in ranks):
+        # (R_2..R_d), or (R_1..R_d) of a ring.
+        first = len(model.visible_shape_) - len(ranks[0]) + 1
+        bonds = zip(*ranks, strict=True)
+        panels.append(
+            Panel("ranks", {f"$R_{{{k}}}$": list(r) for k, r in enumerate(bonds, start=first)})
+        )
+    return panels
+
+
+def _draw_mean(axis: Axes, places: Any, values: Any, how: dict[str, Any]) -> None:
+    """The mean of each row, within a band of one standard deviation if there are several values."""
+    mean = values.mean(axis=1)
+    axis.plot(places, mean, **how)
+    if values.shape[1] > 1:
+        spread = values.std(axis=1, ddof=1)
+        band = {"color": how["color"], "alpha": 0.15, "linewidth": 0.0}
+        axis.fill_between(places, mean - spread, mean + spread, **band)
+
+
+def _ticks(places: NDArray[np.float64]) -> list[float]:
+    """The ranks that have room for their number."""
+    room = 0.07 * np.log(places[-1] / places[0])
+    chosen = [float(places[-1])]
+    for place in places[-2::-1]:
+        if np.log(chosen[-1] / place) >= room:
+            chosen.append(float(place))
+    return chosen
+
+
+def _check_ranks(ranks: Any) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The ranks in increasing order, and the positions where they were."""
+    given = ranks.tolist() if isinstance(ranks, np.ndarray) else ranks
+    given = check_sequence("ranks", given, "ranks, such as (1, 2, 5, 10)")
+    numbers = [check_integer(f"ranks[{k}]", rank) for k, rank in enumerate(given)]
+    order = np.argsort(numbers)
+    return np.asarray(numbers, np.float64)[order], order
+
+
+def _check_mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"{name}: expected a dictionary from names to errors, got {type(value).__name__}."
+        )
+    return value
+
+
+def _check_errors(name: str, value: Any, n_ranks: int) -> NDArray[np.float64]:
+    """Errors (n_ranks, n_seeds)."""
+    array, _ = host_array(name, value)
+    if array.ndim not in (1, 2) or len(array) != n_ranks or 0 in array.shape:
+        raise ValueError(
+            f"{name}: expected shape ({n_ranks},) or ({n_ranks}, n_seeds), got {array.shape}."
+        )
+    return array.reshape(n_ranks, -1)
+
+
+def _check_level(name: str, value: Any) -> NDArray[np.float64]:
+    """The error of a baseline for each seed, (1, n_seeds)."""
+    array, _ = host_array(name, value)
+    if array.ndim > 1 or array.size == 0:
+        raise ValueError(
+            f"{name}: expected a number, or one for each seed, got shape {array.shape}."
+        )
+    return array.reshape(1, -1)

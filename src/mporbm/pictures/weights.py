@@ -1,0 +1,137 @@
+"""Pictures of the weight tensor W, of whatever form."""
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..machine import Coupling, DenseCoupling, Machine
+from ..tensor.check import check_integer
+from .style import QUIET, SMALL, add_legend, line_style, tidy
+from .tiles import Picture, draw_tile, grid, is_color, unfolded
+
+BAR = (2.5, 0.12)
+"""Inches: the most length of a colour bar, and its width."""
+
+
+def receptive_fields(model: Any, n_units: int | None = None, n_columns: int = 10) -> Figure:
+    """What each hidden unit looks at: its weights as an image of the visible shape.
+
+    Units stand in the order of decreasing norm of their weights, each under its index in the
+    hidden layer, all on one scale: red weights turn the unit on, blue ones off. Colour channels
+    stand side by side.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, a machine or a coupling.
+    n_units
+        How many units to draw, those of the largest norms; by default all.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from mporbm.machine import MPOCoupling
+    >>> from mporbm.pictures import receptive_fields
+    >>> coupling = MPOCoupling.random(jax.random.key(0), (8, 8), (3, 3), rank=4)
+    >>> figure = receptive_fields(coupling, n_units=6, n_columns=3)
+    """
+    coupling = _coupling(model)
+    n_columns = check_integer("n_columns", n_columns)
+    n_hidden = math.prod(coupling.hidden_shape)
+    n_drawn = n_hidden if n_units is None else check_integer("n_units", n_units)
+    if n_drawn > n_hidden:
+        raise ValueError(
+            f"n_units={n_units}: expected at most {n_hidden}, the number of hidden units."
+        )
+    columns = np.asarray(coupling.to_matrix(), np.float64).T
+    # Stable: units of equal norms keep their order.
+    chosen = np.argsort(-np.linalg.norm(columns, axis=1), kind="stable")[:n_drawn]
+    fields = [_field(columns[unit].reshape(coupling.visible_shape)) for unit in chosen]
+    limit = float(np.abs(columns[chosen]).max()) or 1.0
+    n_rows = -(-n_drawn // n_columns)
+    figure, axes = grid(n_drawn, n_columns, fields[0].shape, (0.9, 0.15 * n_rows))
+    for axis, unit, field in zip(axes, chosen, fields, strict=True):
+        drawn = draw_tile(axis, field, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        index = np.unravel_index(unit, coupling.hidden_shape)
+        axis.set_title(", ".join(map(str, index)), fontsize=SMALL, color=QUIET, pad=2.0)
+    height = figure.get_figheight()
+    length = min(height, BAR[0])
+    how: dict[str, Any] = {"shrink": length / height, "aspect": length / BAR[1], "pad": 0.02}
+    figure.colorbar(drawn, ax=axes, label="weight", **how).outline.set_linewidth(0.0)
+    return figure
+
+
+def singular_values(model: Any) -> Figure:
+    """How much of W each rank would carry: its singular values, relative to the largest one.
+
+    There is one curve for every bond of the MPO of W: the values of W cut in two between the modes
+    before the bond and those after it, visible and hidden ones together. A ring is cut open
+    first. A dense W between layers with one mode, or with different numbers of modes, has the
+    singular values of its matrix instead. Values that the precision of W cannot tell from 0 lie
+    below the axis.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator, a machine or a coupling.
+    """
+    coupling = _coupling(model)
+    figure = Figure(figsize=(5.5, 3.2), layout="constrained")
+    axis = figure.add_subplot()
+    cuts = spectra(coupling)
+    most = max(map(len, cuts.values()))
+    smallest, resolution = 1.0, float(np.spacing(np.ones((), coupling.dtype)))
+    for k, (cut, values) in enumerate(cuts.items()):
+        if values[0] == 0.0:
+            raise ValueError("model: expected weights that are not all 0, got a W of zeros.")
+        relative = values / values[0]
+        axis.plot(np.arange(1, len(values) + 1), relative, label=cut, **line_style(k, most))
+        smallest = min(smallest, float(relative[relative > resolution].min()))
+    axis.set(xlabel="index", ylabel="singular value / largest", yscale="log")
+    axis.set(xlim=(0.5, most + 0.5), ylim=(smallest / 1.5, 1.5))
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if smallest > 1e-3:
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.yaxis.set_minor_locator(NullLocator())
+    add_legend(axis, title="cut between", title_fontsize=SMALL, alignment="left")
+    tidy(axis)
+    return figure
+
+
+def spectra(coupling: Coupling) -> dict[str, NDArray[Any]]:
+    """The singular values that `singular_values` draws, by the name of the cut."""
+    visible, hidden = coupling.visible_shape, coupling.hidden_shape
+    unpaired = isinstance(coupling, DenseCoupling) and len(visible) != len(hidden)
+    if unpaired or len(visible) == 1:
+        matrix = np.asarray(coupling.to_matrix(), np.float64)
+        return {"visible | hidden": np.linalg.svd(matrix, compute_uv=False)}
+    mpo = coupling.to_mpo().mpo.to_open()
+    names = [f"modes {k} | {k + 1}" for k in range(1, mpo.n_cores)]
+    return dict(zip(names, mpo.singular_values(), strict=True))
+
+
+def _field(weights: Picture) -> Picture:
+    """The weights of one unit as a matrix."""
+    if is_color(weights.shape):
+        weights = np.moveaxis(weights, 2, 1)
+    return unfolded(weights)
+
+
+def _coupling(model: Any) -> Coupling:
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model)
+    machine = getattr(model, "machine_", model)
+    coupling = machine.coupling if isinstance(machine, Machine) else machine
+    if not isinstance(coupling, Coupling):
+        raise TypeError(
+            f"model: expected a fitted estimator of mporbm, a Machine or a Coupling, got "
+            f"{type(model).__name__}."
+        )
+    return coupling
