@@ -80,8 +80,8 @@ def main() -> None:
         )
     console.print(table(results, tasks, len(test)))
     for task in tasks:
-        draw(model, task, test, mean_image(images)).savefig(
-            options.out / f"{task['name'].replace(' ', '-')}.png", dpi=150
+        draw(model, task, test).savefig(
+            options.out / f"{task['name'].replace(' ', '-').rstrip('%')}.png", dpi=150
         )
     console.print(f"Written: pictures in {options.out}")
 
@@ -153,7 +153,7 @@ def table(results: list[dict[str, list[float]]], tasks: list[dict[str, Any]], n:
     return view
 
 
-def draw(model: Any, task: dict[str, Any], images: Images, baseline: Any) -> Any:
+def draw(model: Any, task: dict[str, Any], images: Images) -> Any:
     """Some images: original, given, and what was made of them."""
     chosen = slice(0, 12)
     part = {**task, "given": task["given"][chosen]}

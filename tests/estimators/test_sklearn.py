@@ -145,11 +145,11 @@ def test_scikit_learn_shows_its_progress_bar(capsys):
 
 def test_verbose_shows_a_progress_bar(capsys):
     clone(ESTIMATOR).fit(X)
-    assert not capsys.readouterr().out
+    assert not capsys.readouterr().err
     clone(ESTIMATOR).set_params(verbose=1).fit(X)
     shown = capsys.readouterr()
-    assert "2/2" in shown.out
-    assert not shown.err
+    assert "2/2" in shown.err
+    assert not shown.out
 
 
 def through_pickle(model):
