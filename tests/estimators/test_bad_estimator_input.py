@@ -17,6 +17,7 @@ X = np.random.default_rng(0).random((20, 4, 3)) < 0.4
 FLAT = X.reshape(len(X), -1)
 IMAGES = np.where(X, 255, 0)
 REAL = X.astype(float)
+MASK = np.arange(12).reshape(4, 3) % 2 == 0
 
 
 def wrong_entry(samples, value):
@@ -32,6 +33,11 @@ def untrained(**parameters):
 @functools.cache
 def model():
     return untrained(warm_start=True).fit(X)
+
+
+@functools.cache
+def gaussian():
+    return untrained(visible_units="gaussian").fit(REAL)
 
 
 @functools.cache
@@ -273,6 +279,85 @@ CASES = [
     (lambda: model().compress(rank=0), ValueError, "^rank=0: expected an integer"),
     (lambda: model().compress(rank=(1, 1)), ValueError, r"^rank=\(1, 1\): expected .* 1 of"),
     (lambda: model().compress(tolerance=1.0), ValueError, r"tolerance=1.0: expected .*\[0, 1\)"),
+    # evidence
+    (lambda: model().complete(X, MASK.astype(int)), TypeError, r"mask: .*int64; .*astype\(bool\)"),
+    (lambda: model().denoise(X, 0.1, mask=REAL), TypeError, "mask: expected an array of bool"),
+    (
+        lambda: model().complete(X, MASK[:2]),
+        ValueError,
+        r"mask: expected shape \(20, 4, 3\), as X has, or \(4, 3\) for all samples, got \(2, 3\)",
+    ),
+    (lambda: model().complete(X, X[:19]), ValueError, r"mask: expected .*got \(19, 4, 3\)"),
+    (lambda: model().posterior_samples(X, MASK.T), ValueError, r"mask: .*got \(3, 4\)"),
+    (lambda: model().estimate_noise(X, np.True_), ValueError, r"mask: .*got \(\)"),
+    (
+        lambda: model().complete(wrong_entry(X, np.nan), np.ones(12, bool)),
+        ValueError,
+        r"mask: expected False wherever X is NaN, got True; try mask & ~np.isnan\(X\)",
+    ),
+    (lambda: model().complete(wrong_entry(X, np.inf)), ValueError, "X contains infinity"),
+    (lambda: model().complete(IMAGES, MASK), ValueError, "X: expected values .*0 to 255; scale"),
+    (lambda: model().complete(X[:, :2], MASK), ValueError, rf"{SHAPE} \(2, 3\)"),
+    (
+        lambda: model().complete(X, MASK, method="em"),
+        ValueError,
+        "method='em': expected 'gibbs', 'mean-field' or 'reconstruct'",
+    ),
+    (lambda: model().denoise(X, 0.1, method=None), ValueError, "method=None: expected 'gibbs'"),
+    (lambda: model().complete(X, MASK, n_gibbs=0), ValueError, "n_gibbs=0: .*at least 1"),
+    (lambda: model().denoise(X, 0.1, n_gibbs=1.5), TypeError, "n_gibbs=1.5: expected an integer"),
+    (lambda: model().posterior_samples(X, n_gibbs=-1), ValueError, "n_gibbs=-1: .*at least 0"),
+    (lambda: model().posterior_samples(X, n_samples=0), ValueError, "n_samples=0: .*at least 1"),
+    (lambda: model().complete(X, MASK, random_state=-1), ValueError, "random_state=-1: expected"),
+    (
+        lambda: gaussian().complete(REAL, MASK, binary=True, n_gibbs=1),
+        ValueError,
+        "binary=True: expected Bernoulli visible units, got Gaussian ones; leave it False",
+    ),
+    # noise
+    (lambda: model().denoise(X, 0.5), ValueError, r"noise=0.5: .*\[0, 0.5\); .*salt_and_pepper=p"),
+    (lambda: model().denoise(X, -0.1), ValueError, r"noise=-0.1: expected .* \[0, 0.5\)\.$"),
+    (lambda: model().posterior_samples(X, noise=np.nan), ValueError, "noise=nan: expected"),
+    (lambda: model().denoise(X, "a little"), TypeError, "noise='a little': expected a real number"),
+    (lambda: model().denoise(X, [0.1]), TypeError, r"noise=\[0.1\]: expected a real number"),
+    (lambda: gaussian().denoise(REAL, -1.0), ValueError, r"noise=-1.0: .*\[0, inf\)\.$"),
+    (lambda: gaussian().denoise(REAL, np.inf), ValueError, r"noise=inf: .*\[0, inf\)\.$"),
+    (
+        lambda: model().denoise(X, 0.1, salt_and_pepper=0.2),
+        ValueError,
+        "noise=0.1: expected None where salt_and_pepper is given; leave one out",
+    ),
+    (
+        lambda: model().posterior_samples(X, salt_and_pepper=1.0),
+        ValueError,
+        r"salt_and_pepper=1.0: expected a share in \[0, 1\)",
+    ),
+    (lambda: model().denoise(X, salt_and_pepper=-1), ValueError, "salt_and_pepper=-1.0: expected"),
+    (lambda: model().denoise(X, salt_and_pepper="a"), TypeError, "salt_and_pepper='a': .*real"),
+    (
+        lambda: gaussian().denoise(REAL, salt_and_pepper=0.1),
+        ValueError,
+        "salt_and_pepper: expected binary visible units, got Gaussian ones; set noise",
+    ),
+    # likelihood
+    (lambda: model().log_partition("all"), ValueError, "method='all': .*'auto', 'exact' or 'ais'"),
+    (lambda: model().log_partition("ais", n_chains=1), ValueError, "n_chains=1: .*at least 2"),
+    (
+        lambda: model().log_partition("ais", n_temperatures=0),
+        ValueError,
+        "n_temperatures=0: expected an integer of at least 1",
+    ),
+    (lambda: model().log_partition("ais", random_state="a"), ValueError, "random_state='a': exp"),
+    (
+        lambda: RBM(25, n_iter=0).fit(np.eye(25)).log_partition("exact"),
+        ValueError,
+        "hidden_shape: expected at most 24 units to enumerate, got 25",
+    ),
+    (
+        lambda: gaussian().pseudo_log_likelihood(REAL),
+        ValueError,
+        "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use score_",
+    ),
     # other machines
     (lambda: MPORBM.from_rbm(rbm(), rank=0, hidden_shape=(2, 2)), ValueError, "^rank=0: exp"),
     (
@@ -325,6 +410,12 @@ def test_message(call, error, message):
         lambda model: model.free_energy(X),
         lambda model: model.score_samples(X),
         lambda model: model.score(X),
+        lambda model: model.pseudo_log_likelihood(X),
+        lambda model: model.log_partition(),
+        lambda model: model.complete(X),
+        lambda model: model.denoise(X, 0.1),
+        lambda model: model.posterior_samples(X),
+        lambda model: model.estimate_noise(X),
         lambda model: model.weight_matrix(),
         lambda model: model.compress(rank=1),
         lambda model: model.save("never-written"),

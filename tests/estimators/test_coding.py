@@ -449,14 +449,14 @@ def test_machines_say_what_is_wrong_with_packed_bits(n_samples, shape, message):
 
 @pytest.mark.parametrize("shape", [None, (6, 4)])
 def test_masks_of_values_become_masks_of_bits(rng, shape):
-    X = rng.integers(16, size=(5, 3, 2))
-    coding = BitPlanes(4, shape=shape).fit(X)
+    values = rng.integers(16, size=(5, 3, 2))
+    coding = BitPlanes(4, shape=shape).fit(values)
     for mask in (rng.random((3, 2)) < 0.5, rng.random((5, 3, 2)) < 0.5):
         # A mask is the coding of values whose bits are all 1 where it is True.
-        expected = coding.transform(np.broadcast_to(15 * mask, X.shape))
+        expected = coding.transform(np.broadcast_to(15 * mask, values.shape))
         coded = np.broadcast_to(coding.transform_mask(mask), expected.shape)
         np.testing.assert_array_equal(coded, np.asarray(expected))
-    binary = Binarize().fit(X)
+    binary = Binarize().fit(values)
     np.testing.assert_array_equal(binary.transform_mask(mask), mask)
     for wrong in (np.ones((2, 3), bool), np.ones((3, 2))):
         with pytest.raises(ValueError, match="mask: expected bool of shape"):

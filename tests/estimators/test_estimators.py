@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 import pytest
 from scipy.special import expit, logit, logsumexp
-from scipy.stats import chi2
+from scipy.stats import chi2, norm
 from sklearn.base import clone
 from sklearn.neural_network import BernoulliRBM
 
@@ -228,7 +228,7 @@ def log_weight(model, flat):
 
 
 @each_class
-def test_score_is_the_exact_pseudo_likelihood_of_few_units(name):
+def test_pseudo_likelihood_of_few_units_is_exact(name):
     model, expected = fitted(name), np.zeros(len(X))
     for unit in range(FLAT.shape[1]):
         both = []
@@ -237,14 +237,32 @@ def test_score_is_the_exact_pseudo_likelihood_of_few_units(name):
             rest[:, unit] = value
             both.append(log_weight(model, rest))
         expected += np.where(FLAT[:, unit], both[1], both[0]) - np.logaddexp(*both)
+    np.testing.assert_allclose(model.pseudo_log_likelihood(X), expected, rtol=1e-10)
+
+
+def test_pseudo_likelihood_is_for_binary_units():
+    with pytest.raises(ValueError, match=r"pseudo_log_likelihood: .*Gaussian.*score_samples"):
+        fitted("gaussian").pseudo_log_likelihood(REAL)
+
+
+@each_class
+def test_score_is_the_exact_log_probability_of_a_small_machine(name):
+    model = fitted(name)
+    everything = np.array(list(itertools.product([0.0, 1.0], repeat=FLAT.shape[1])))
+    expected = log_weight(model, FLAT) - logsumexp(log_weight(model, everything))
     np.testing.assert_allclose(model.score_samples(X), expected, rtol=1e-10)
     np.testing.assert_allclose(model.score(X), expected.mean(), rtol=1e-10)
 
 
-def test_score_of_gaussian_units_is_the_reconstruction_error():
+def test_score_of_gaussian_units_is_the_exact_log_density():
+    """Of a mixture of normal distributions, one for each hidden state."""
     model = fitted("gaussian")
-    error = ((REAL - model.reconstruct(REAL)) ** 2).mean(axis=(1, 2))
-    np.testing.assert_allclose(model.score_samples(REAL), -error, rtol=1e-10)
+    hidden = np.array(list(itertools.product([0.0, 1.0], repeat=4)))
+    mean = hidden @ model.weight_matrix().T + model.visible_bias_.ravel()
+    log_p = hidden @ model.hidden_bias_.ravel() + (mean**2).sum(axis=1) / 2.0
+    density = norm.logpdf(REAL.reshape(len(REAL), 1, -1), mean).sum(axis=2)
+    expected = logsumexp(log_p - logsumexp(log_p) + density, axis=1)
+    np.testing.assert_allclose(model.score_samples(REAL), expected, rtol=1e-10)
 
 
 # Sampling
@@ -352,10 +370,15 @@ def test_warm_start_goes_on():
 
 def test_partial_fit_goes_on():
     model = clone(ESTIMATORS["MPORBM"]).fit(X)
-    learnt = model.weight_matrix()
+    learnt, base, score = model.weight_matrix(), model.base_bias_, model.score(X)
     model.partial_fit(X)
     assert model.n_iter_ == len(model.history_) == 3
     assert relative_error(model, learnt) > 0.0
+    # log Z is not the one from before.
+    expected = exact.log_probability(model.machine_, X).mean()
+    np.testing.assert_allclose(model.score(X), expected, rtol=1e-10)
+    assert model.score(X) != score
+    np.testing.assert_array_equal(model.base_bias_, base)
 
 
 # Conversion
@@ -446,6 +469,7 @@ def test_a_file_gives_the_model_back(name, tmp_path):
     np.testing.assert_array_equal(loaded.transform(samples), model.transform(samples))
     np.testing.assert_array_equal(loaded.weight_matrix(), model.weight_matrix())
     np.testing.assert_array_equal(loaded.visible_bias_, model.visible_bias_)
+    np.testing.assert_array_equal(loaded.base_bias_, model.base_bias_)
 
 
 def test_a_file_keeps_feature_names(tmp_path):

@@ -13,7 +13,7 @@ from . import fit, infer, model
 app = typer.Typer(
     name="mporbm",
     help="Boltzmann machines for tensor data: train, use and look into RBM, MvRBM, TvRBM and "
-    "MPORBM. Start with `mporbm fit images.npy -o model.safetensors`, then "
+    "MPORBM. Start with `mporbm fit images.npy --binarize 127 -o model.safetensors`, then "
     "`mporbm inspect model.safetensors`.",
     no_args_is_help=True,
     add_completion=True,
@@ -37,15 +37,24 @@ for command in (
     app.command(no_args_is_help=True, help=text)(command)
 
 
-@app.callback()
-def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         import mporbm
 
         print(mporbm.__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -53,12 +62,36 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     It ends with exit code 0, 1 for bad input, 2 for bad usage, 130 or 143 if interrupted.
     """
-    warnings.showwarning = _warn
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn
+        sys.exit(_run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
-        app(args=arguments)
-    except (ValueError, TypeError, OSError, MemoryError) as error:
+        return int(app(args=arguments, prog_name="mporbm", standalone_mode=False) or 0)
+    except (ValueError, TypeError, OSError, MemoryError, OverflowError) as error:
         _complain(f"error: {_one_line(error)}")
-        sys.exit(1)
+        return 1
+    except RuntimeError as error:
+        # JAX has no class of its own for this.
+        if "out of memory" not in str(error).lower():
+            raise
+        _complain(f"error: not enough memory: {_one_line(error)}")
+        return 1
+    except Exception as error:
+        # Typer's own errors, whose class is not the same in all of its versions.
+        if not hasattr(error, "format_message"):
+            raise
+        # Without arguments there was help instead of a message.
+        if message := " ".join(error.format_message().split()).rstrip("."):
+            _complain(f"error: {message}; see {_command(error)} --help.")
+        return 2
+
+
+def _command(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    return "mporbm" if context is None else str(context.command_path)
 
 
 def _warn(
@@ -81,4 +114,6 @@ def _one_line(error: Any) -> str:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, MemoryError):
         return f"not enough memory. {error}".strip()
+    if isinstance(error, OverflowError):
+        return f"expected a smaller number: {error}."
     return " ".join(str(error).split()) or type(error).__name__

@@ -3,6 +3,7 @@
 import os
 import shutil
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,9 @@ def read_array(path: str) -> NDArray[Any]:
         return _read_npz(Path(f"{file}.npz"), name)
     source = Path(path)
     if source.is_dir():
-        return _read_images(sorted(p for p in source.iterdir() if p.suffix.lower() == ".png"), path)
+        # Files that begin with a dot are those of systems, not of users.
+        names = [p.name for p in source.iterdir() if not p.name.startswith(".")]
+        return _read_images([source / n for n in sorted(names) if n.lower().endswith(".png")], path)
     if not source.exists():
         raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
     suffix = source.suffix.lower()
@@ -31,29 +34,34 @@ def read_array(path: str) -> NDArray[Any]:
         return _read_images([source], path)
     if suffix != ".npy":
         raise ValueError(f"{path}: expected {ARRAY_HINT}, got a file of another kind.")
+    return _checked(_read_npy(source), path)
+
+
+def _read_npy(path: Path) -> NDArray[Any]:
     try:
-        array: NDArray[Any] = np.load(source, mmap_mode="r", allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: expected a .npy file of numbers: {_line(error)}") from error
-    return _checked(array, path)
 
 
 def _read_npz(path: Path, name: str | None) -> NDArray[Any]:
     if not path.exists():
         raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path}: expected a .npz file of arrays, got another kind of file.")
     try:
         with np.load(path, allow_pickle=False) as archive:
             names = list(archive.files)
-            if name is None and len(names) == 1:
-                name = names[0]
-            if name not in names:
-                raise ValueError(
-                    f"expected the name of one of its arrays, as in {path}:{names[0]}, got "
-                    f"{name!r}; it holds {', '.join(names)}."
-                )
-            return _checked(archive[name], str(path))
-    except (ValueError, EOFError, IndexError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: {_line(error)}") from error
+            chosen = names[0] if name is None and len(names) == 1 else name
+            array = archive[chosen] if chosen in names else None
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path}: expected a .npz file of arrays: {_line(error)}") from error
+    if array is None:
+        held = ", ".join(names) or "none"
+        raise ValueError(
+            f"{path}: expected the name of one of its arrays, as in {path}:NAME; it holds {held}."
+        )
+    return _checked(array, f"{path}:{chosen}")
 
 
 def _read_images(paths: list[Path], given: str) -> NDArray[Any]:
@@ -68,7 +76,13 @@ def _read_images(paths: list[Path], given: str) -> NDArray[Any]:
             with Image.open(path, formats=["PNG"]) as image:
                 grey = image.mode in ("1", "L", "I", "I;16")
                 pixels = np.asarray(image if grey else image.convert("RGB"))
-        except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
+        except (
+            UnidentifiedImageError,
+            Image.DecompressionBombError,
+            OSError,
+            ValueError,
+            SyntaxError,
+        ) as error:
             raise ValueError(f"{path}: expected a PNG image: {_line(error)}") from error
         if images and (pixels.shape, pixels.dtype) != (images[0].shape, images[0].dtype):
             raise ValueError(
@@ -90,38 +104,64 @@ def _checked(array: NDArray[Any], path: str) -> NDArray[Any]:
     return array
 
 
+@contextmanager
+def blamed(**sources: str | None) -> Iterator[None]:
+    """Errors about arguments, such as X, as errors about the files that they came from."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        for name, source in sources.items():
+            if str(error).startswith(f"{name}: "):
+                reason = str(error).removeprefix(f"{name}: ").removeprefix("X: ")
+                raise ValueError(f"{source}: {reason}") from error
+        raise
+
+
 def read_model(path: Path, verbose: bool) -> Any:
     """A fitted estimator."""
     import mporbm
 
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: expected a model file, but there is no such file.")
+    if not path.is_file():
+        found = "it is a folder" if path.is_dir() else "there is no such file"
+        raise FileNotFoundError(f"{path}: expected a model file, but {found}.")
     return mporbm.load(path).set_params(verbose=int(verbose))
+
+
+def write_model(path: Path, estimator: Any) -> None:
+    """Write a fitted estimator."""
+    with writing(path):
+        estimator.save(path)
 
 
 def read_mask(path: str) -> NDArray[np.bool_]:
     """A mask, True (or not 0) where a value is known."""
     source = Path(path)
-    if source.suffix.lower() == ".npy" and source.exists():
-        try:
-            return np.asarray(np.load(source, allow_pickle=False), bool)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{path}: expected a .npy file of bool: {_line(error)}") from error
-    mask: NDArray[np.bool_] = np.asarray(read_array(path), bool)
-    return np.asarray(mask[0]) if len(mask) == 1 else mask
+    if source.suffix.lower() != ".npy" or not source.is_file():
+        mask: NDArray[np.bool_] = np.asarray(read_array(path), bool)
+        return np.asarray(mask[0]) if len(mask) == 1 else mask
+    array = _read_npy(source)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{path}: expected an array of bool or numbers, got dtype {array.dtype}.")
+    return np.asarray(array, bool)
 
 
 def check_output(path: Path | None, force: bool, *suffixes: str) -> None:
-    """Refuse, before any work is done, what could not be written after it."""
+    """Refuse, before any work is done, what could not be written after it.
+
+    A name without a suffix is that of a folder.
+    """
     if path is None:
         return
-    if suffixes and path.suffix.lower() not in suffixes:
-        known = ", ".join(suffix or "a folder" for suffix in suffixes)
-        raise ValueError(f"{path}: expected an output of one of the kinds {known}.")
+    if not path.name or path.suffix.lower() not in suffixes:
+        endings = " or ".join(suffix for suffix in suffixes if suffix)
+        choices = [f"a name that ends in {endings}"] if endings else []
+        choices += ["the name of a folder, without a suffix"] if "" in suffixes else []
+        raise ValueError(f"{path}: expected {', or '.join(choices)}.")
     if path.exists() and not force:
         raise FileExistsError(f"{path}: exists already; pass --force to overwrite it.")
-    if path.is_dir() and path.suffix:
-        raise IsADirectoryError(f"{path}: expected a file to write, got a folder.")
+    if path.exists() and path.is_dir() == bool(path.suffix):
+        wanted, found = ("file", "folder") if path.suffix else ("folder", "file")
+        raise FileExistsError(f"{path}: expected a {wanted} to overwrite, but it is a {found}.")
     folder = path.absolute().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"{path}: expected an existing folder, but {folder} is none.")
@@ -129,38 +169,63 @@ def check_output(path: Path | None, force: bool, *suffixes: str) -> None:
         raise PermissionError(f"{path}: expected a folder that can be written to: {folder}.")
 
 
+def check_images(path: Path, shape: tuple[int, ...]) -> None:
+    """Refuse to write samples of a shape that no image has as a folder of images."""
+    if not path.suffix and not (len(shape) == 2 or _is_color(shape)):
+        raise ValueError(
+            f"{path}: expected samples (height, width) or (height, width, 3) to write as images, "
+            f"got {shape}; write a .npy file instead."
+        )
+
+
 ARRAY_SUFFIXES = (".npy", "")
 """Arrays are written as .npy files, or as folders of PNG images."""
 
 
-def write_array(path: Path, array: NDArray[Any]) -> None:
-    """Write samples as one ``.npy`` file, or without a suffix as a folder of PNG images."""
-    if path.suffix.lower() == ".npy":
-        with _whole(path) as temporary, open(temporary, "wb") as file:
-            np.save(file, array, allow_pickle=False)
-    else:
-        with _whole(path) as temporary:
-            _write_images(temporary, array)
+def write_array(path: Path, array: NDArray[Any], *, scaled: bool = True) -> None:
+    """Write samples as one ``.npy`` file, or without a suffix as a folder of PNG images.
+
+    Images of real numbers up to 1 are spread over the range of pixels if they are `scaled`.
+    """
+    with _whole(path) as temporary:
+        if path.suffix:
+            with open(temporary, "wb") as file:
+                np.save(file, array, allow_pickle=False)
+        else:
+            _write_images(temporary, path, array, scaled)
 
 
-def _write_images(folder: Path, array: NDArray[Any]) -> None:
+def _write_images(folder: Path, path: Path, array: NDArray[Any], scaled: bool) -> None:
     from PIL import Image
 
-    if array.ndim not in (3, 4) or (array.ndim == 4 and array.shape[-1] not in (3, 4)):
-        raise ValueError(
-            f"{folder.name}: expected images (n, height, width) or (n, height, width, 3) to write "
-            f"as PNG, got an array of shape {array.shape}; write a .npy file instead."
-        )
+    check_images(path, array.shape[1:])
+    pixels = _as_pixels(path, array, scaled)
     folder.mkdir()
     digits = len(str(len(array) - 1))
-    for number, image in enumerate(array):
-        Image.fromarray(as_bytes(image)).save(folder / f"{number:0{digits}}.png")
+    for number, image in enumerate(pixels):
+        Image.fromarray(image).save(folder / f"{number:0{digits}}.png")
 
 
-def as_bytes(image: NDArray[Any]) -> NDArray[np.uint8]:
-    """Pixels from 0 to 255: those of bool and of values up to 1 are spread over the range."""
-    spread = image.dtype == bool or (image.dtype.kind == "f" and image.max() <= 1.0)
-    return np.clip(np.rint(image * (255.0 if spread else 1.0)), 0, 255).astype(np.uint8)
+def _as_pixels(path: Path, array: NDArray[Any], scaled: bool) -> NDArray[Any]:
+    """Pixels as a PNG image holds them: grey ones of one, 8 or 16 bits, coloured ones of 8."""
+    color = _is_color(array.shape[1:])
+    if array.dtype == bool and not color:
+        return array
+    low, high = float(array.min()), float(array.max())
+    if array.dtype == bool or (scaled and array.dtype.kind == "f" and high <= 1.0):
+        array, high = array * 255.0, 255.0 * high
+    most = 255 if color else 65535
+    if not (low >= 0.0 and high < most + 0.5):
+        raise ValueError(
+            f"{path}: expected values from 0 to {most} to write as images, got {low:g} to "
+            f"{high:g}; write a .npy file instead."
+        )
+    pixels: NDArray[Any] = np.rint(array).astype(np.uint8 if high < 255.5 else np.uint16)
+    return pixels
+
+
+def _is_color(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 3 and shape[-1] in (3, 4)
 
 
 def write_figure(path: Path, figure: Any) -> None:
@@ -169,7 +234,29 @@ def write_figure(path: Path, figure: Any) -> None:
         figure.savefig(temporary, format=path.suffix[1:], dpi=150)
 
 
+def write_figures(folder: Path, figures: dict[str, Any]) -> None:
+    """Write figures as PNG images into a folder, under their names."""
+    with _whole(folder) as temporary:
+        temporary.mkdir()
+        for name, figure in figures.items():
+            figure.savefig(temporary / f"{name}.png", dpi=150)
+
+
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Whatever keeps a file from being written, as an error that says which file."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or _line(error)
+        raise OSError(
+            f"{path}: cannot be written: {reason}; make room, or write elsewhere."
+        ) from error
 
 
 @contextmanager
@@ -177,16 +264,25 @@ def _whole(path: Path) -> Iterator[Path]:
     """A temporary file or folder that becomes `path` at the end, and vanishes after a failure."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        yield temporary
-        if temporary.is_dir() and path.exists():
-            for item in temporary.iterdir():
-                os.replace(item, path / item.name)
-        else:
-            os.replace(temporary, path)
+        with writing(path):
+            yield temporary
+            if temporary.is_dir() and path.exists():
+                _replace_images(temporary, path)
+            else:
+                os.replace(temporary, path)
     finally:
         remove: Callable[..., Any] = shutil.rmtree if temporary.is_dir() else Path.unlink
         if temporary.exists():
             remove(temporary)
+
+
+def _replace_images(new: Path, folder: Path) -> None:
+    """Move new images into a folder; numbered ones that were there would mix with them."""
+    for old in folder.glob("*.png"):
+        if old.stem.isdecimal():
+            old.unlink()
+    for item in new.iterdir():
+        os.replace(item, folder / item.name)
 
 
 def _line(error: BaseException) -> str:

@@ -2,8 +2,9 @@
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
 import typer
 
 from . import files
@@ -12,6 +13,9 @@ from .report import Report, shape_text
 
 MODEL, DATA, LEARNING, STOPPING = "The machine", "The data", "Learning", "Stopping and resuming"
 CODINGS = ("binarize", "bit_planes", "gray", "coded_shape")
+SHAPES = ("hidden_shape", "visible_shape", "rank", "coded_shape")
+NOT_IN_FILES = ("data", "output_file", "config", "picture", "force", "quiet", "as_json", "return")
+"""What a configuration file cannot say: where files are, and what to print."""
 Text = str | None
 Number = float | None
 Integer = int | None
@@ -36,17 +40,25 @@ def fit(
     ] = None,
     hidden_shape: Annotated[
         Text,
-        _option("Hidden units, such as 10,10. [default: a third of each visible mode]", MODEL),
+        _option(
+            "Hidden units, such as 10,10. [default: a third of each visible mode]",
+            MODEL,
+            metavar="SHAPE",
+        ),
     ] = None,
     visible_shape: Annotated[
-        Text, _option("The shape of samples that come flattened, such as 28,28.", MODEL)
+        Text,
+        _option("The shape of samples that come flattened, such as 28,28.", MODEL, metavar="SHAPE"),
     ] = None,
     visible_units: Annotated[
         Literal["bernoulli", "gaussian"] | None,
         _option("bernoulli: 0..1; gaussian: standardised values. [default: bernoulli]", MODEL),
     ] = None,
     rank: Annotated[
-        Text, _option("The largest rank of any bond, or one for each. [default: 20]", MODEL)
+        Text,
+        _option(
+            "The largest rank of any bond, or one for each. [default: 20]", MODEL, metavar="RANK"
+        ),
     ] = None,
     boundary: Annotated[
         Literal["open", "periodic"] | None,
@@ -62,12 +74,21 @@ def fit(
     bit_planes: Annotated[
         Integer, _option("Code whole numbers by this many bits, as an additional mode.", DATA)
     ] = None,
-    gray: Annotated[Flag, _option("Bit planes in Gray code.", DATA, "--gray")] = None,
+    gray: Annotated[Flag, _option("Bit planes in Gray code.", DATA, "--gray/--no-gray")] = None,
     coded_shape: Annotated[
-        Text, _option("The shape of the samples as bit planes, such as 100,100,10.", DATA)
+        Text,
+        _option(
+            "The shape of the samples as bit planes, such as 100,100,10.", DATA, metavar="SHAPE"
+        ),
     ] = None,
     x_val: Annotated[
-        Text, _option("Samples to watch for overfitting and to stop early by.", DATA, "--x-val")
+        Text,
+        _option(
+            "Samples to watch for overfitting and to stop early by.",
+            DATA,
+            "--x-val",
+            metavar="DATA",
+        ),
     ] = None,
     scheme: Annotated[
         Literal["aop", "su", "two-site"] | None,
@@ -98,7 +119,11 @@ def fit(
     ] = None,
     learning_rate: Annotated[
         Text,
-        _option("A number, or auto: found by the scale of the data. [default: auto]", LEARNING),
+        _option(
+            "A number, or auto: found by the scale of the data. [default: auto]",
+            LEARNING,
+            metavar="RATE",
+        ),
     ] = None,
     schedule: Annotated[
         Literal["constant", "linear", "cosine"] | None,
@@ -119,7 +144,12 @@ def fit(
         Integer, _option("Passes over the data (epochs). [default: 50]", LEARNING)
     ] = None,
     early_stopping: Annotated[
-        Flag, _option("Stop when validation samples get no better.", STOPPING, "--early-stopping")
+        Flag,
+        _option(
+            "Stop when validation samples get no better.",
+            STOPPING,
+            "--early-stopping/--no-early-stopping",
+        ),
     ] = None,
     validation_fraction: Annotated[
         Number, _option("The share of samples set aside for that. [default: 0.1]", STOPPING)
@@ -137,6 +167,7 @@ def fit(
             "The file that an interrupted run goes on from. [default: MODEL.checkpoint, removed in "
             "the end]",
             STOPPING,
+            metavar="FILE",
         ),
     ] = None,
     checkpoint_interval: Annotated[
@@ -149,12 +180,13 @@ def fit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A TOML file with any of these options, under their names; options of the command "
-            "line come first.",
+            help="A TOML file with any of the options below, under their names; options of the "
+            "command line win.",
         ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the training curves.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the training curves (.png, .svg or .pdf)."),
     ] = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -169,33 +201,39 @@ def fit(
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".safetensors")
     files.check_output(picture, force, *files.FIGURE_SUFFIXES)
-    for name in ("data", "output_file", "config", "picture", "force", "quiet", "as_json"):
+    for name in NOT_IN_FILES:
         given.pop(name, None)
     options = {**_configured(config), **given}
-    estimator, coding = _estimator(options, verbose=int(report.shown))
+    estimator = _estimator(options, verbose=int(report.shown))
+    coding = _coding(options)
     kept = Path(estimator.checkpoint) if estimator.checkpoint else None
     temporary = output_file.with_name(f"{output_file.name}.checkpoint")
+    if kept is not None and kept.absolute() == output_file.absolute():
+        raise ValueError(f"checkpoint: expected another file than {output_file}, the model.")
     estimator.set_params(checkpoint=kept or temporary)
 
+    x_val = options.get("x_val")
     samples = files.read_array(data)
-    validation = files.read_array(options["x_val"]) if "x_val" in options else None
+    validation = None if x_val is None else files.read_array(x_val)
     if coding is not None:
-        samples = coding.fit(samples).transform(samples)
-        validation = None if validation is None else coding.transform(validation)
+        with files.blamed(X=data):
+            samples = coding.fit(samples).transform(samples)
+        with files.blamed(X=x_val):
+            validation = None if validation is None else coding.transform(validation)
+    elif estimator.visible_units == "bernoulli":
+        _check_bytes(data, samples)
     resumed = Path(estimator.checkpoint).exists()
-    if resumed and report.shown:
-        report.console.print(f"going on from {estimator.checkpoint}")
+    if resumed:
+        report.note(f"going on from {estimator.checkpoint}")
     try:
-        estimator.fit(samples, X_val=validation)
+        with files.blamed(X=data, X_val=x_val), files.writing(estimator.checkpoint):
+            estimator.fit(samples, X_val=validation)
     except (KeyboardInterrupt, SystemExit):
-        if report.shown:
-            report.console.print(
-                f"stopped; the same command goes on from {estimator.checkpoint}, which is kept"
-            )
+        report.note(f"stopped; the same command goes on from {estimator.checkpoint}, which is kept")
         raise
     if coding is not None:
         estimator.coding_ = coding
-    estimator.save(output_file)
+    files.write_model(output_file, estimator)
     if kept is None:
         temporary.unlink(missing_ok=True)
     if picture is not None:
@@ -230,59 +268,98 @@ def _configured(path: Path | None) -> dict[str, Any]:
             table = tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected a TOML file: {error}") from error
-    options = {name.replace("-", "_"): value for name, value in table.items()}
-    for name, value in options.items():
-        if isinstance(value, dict):
-            raise ValueError(f"{path}: {name}: expected a value, got a table.")
+    hints = {n: hint for n, hint in get_type_hints(fit).items() if n not in NOT_IN_FILES}
+    options = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name not in hints:
+            raise ValueError(f"{path}: {key}: there is no such option; see mporbm fit --help.")
+        expected = _mismatch(name, value, hints[name])
+        if expected is not None:
+            raise ValueError(f"{path}: {key}={value!r}: expected {expected}.")
+        options[name] = value
     return options
 
 
-def _estimator(options: dict[str, Any], verbose: int) -> tuple[Any, Any]:
-    """The estimator and the coding that options ask for."""
-    from ..estimators import Binarize, BitPlanes
+def _mismatch(name: str, value: Any, hint: Any) -> str | None:
+    """What the value of an option should have been, if it is not."""
+    kind = get_args(hint)[0]
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        return None if value in choices else f"one of {', '.join(choices)}"
+    types: dict[Any, tuple[Any, str]] = {
+        bool: (bool, "true or false"),
+        int: (int, "a whole number"),
+        float: ((int, float), "a number"),
+        str: (str, "a string"),
+    }
+    allowed, text = types[kind]
+    if name in SHAPES:
+        allowed, text = (int, str, list), "whole numbers, such as [10, 10]"
+    elif name == "learning_rate":
+        allowed, text = (int, float, str), '"auto" or a number'
+    # In Python, a bool is an int.
+    fits = isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
+    return None if fits else text
+
+
+def _estimator(options: dict[str, Any], verbose: int) -> Any:
+    """The estimator that options ask for."""
     from ..estimators.machines import ESTIMATORS
 
     classes = {c.__name__.lower(): c for c in ESTIMATORS}
     kind = options.get("model", "mporbm")
-    if kind not in classes:
-        raise ValueError(f"model={kind!r}: expected one of {', '.join(classes)}.")
     known = classes[kind]().get_params(deep=False)
     parameters: dict[str, Any] = {"verbose": verbose}
     for name, value in options.items():
         if name in ("model", "x_val", *CODINGS):
             continue
         target = "random_state" if name == "seed" else name
-        if target not in known or name in ("verbose", "warm_start", "random_state"):
+        if target not in known:
             raise ValueError(f"{name}: {kind} has no such option; see mporbm fit --help.")
-        parameters[target] = _PARSERS.get(name, _as_it_is)(name, value)
-    estimator = classes[kind](**parameters)
+        parameters[target] = _PARSERS[name](name, value) if name in _PARSERS else value
+    return classes[kind](**parameters)
 
+
+def _coding(options: dict[str, Any]) -> Any:
+    """The coding that options ask for, if any."""
+    from ..estimators import Binarize, BitPlanes
+
+    chosen = [name for name in ("binarize", "bit_planes") if name in options]
+    if len(chosen) > 1:
+        raise ValueError("binarize: expected no such option where bit_planes is given.")
+    if chosen and options.get("visible_units") == "gaussian":
+        raise ValueError(f"{chosen[0]}: expected Bernoulli visible units, got Gaussian ones.")
     if "bit_planes" in options:
-        if "binarize" in options:
-            raise ValueError("binarize: expected no such option where bit_planes is given.")
         shape = options.get("coded_shape")
-        return estimator, BitPlanes(
+        return BitPlanes(
             options["bit_planes"],
-            gray=bool(options.get("gray", False)),
+            gray=options.get("gray", False),
             shape=None if shape is None else parse_shape("coded_shape", shape),
         )
     for name in ("gray", "coded_shape"):
         if name in options:
             raise ValueError(f"{name}: expected bit_planes, too.")
-    if "binarize" in options:
-        return estimator, Binarize(options["binarize"])
-    return estimator, None
+    return Binarize(options["binarize"]) if "binarize" in options else None
 
 
-def _as_it_is(name: str, value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _check_bytes(path: str, samples: Any) -> None:
+    """Refuse images of 0..255 before the estimator does, with what is to be done here."""
+    if samples.dtype == np.uint8 and (largest := int(samples.max())) > 1:
+        raise ValueError(
+            f"{path}: expected values from 0 to 1, got up to {largest}; pass --binarize "
+            f"{largest // 2} or --bit-planes {largest.bit_length()}."
+        )
 
 
 def parse_shape(name: str, value: Any) -> tuple[int, ...]:
     """Integers separated by commas, or as a list."""
     parts = value.split(",") if isinstance(value, str) else value
+    parts = parts if isinstance(parts, list) else [parts]
     try:
-        return tuple(int(part) for part in (parts if isinstance(parts, list) else [parts]))
+        if not all(isinstance(part, str) or type(part) is int for part in parts):
+            raise TypeError
+        return tuple(int(part) for part in parts)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name}={value!r}: expected integers separated by commas, such as 10,10."
@@ -306,10 +383,17 @@ def _gauge(name: str, value: Any) -> Any:
     return None if value == "none" else value
 
 
+def _seed(name: str, value: int) -> int:
+    if not 0 <= value < 2**32:
+        raise ValueError(f"{name}={value}: expected an integer from 0 to 2^32 - 1.")
+    return value
+
+
 _PARSERS = {
     "hidden_shape": parse_shape,
     "visible_shape": parse_shape,
     "rank": parse_rank,
     "learning_rate": _rate,
     "gauge": _gauge,
+    "seed": _seed,
 }

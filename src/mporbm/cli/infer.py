@@ -1,5 +1,6 @@
 """Commands that use a trained machine on data."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +21,7 @@ from .options import (
     NSamples,
     Original,
     Output,
+    OutputArray,
     Picture,
     Quiet,
     Seed,
@@ -35,7 +37,7 @@ Half = Literal["left", "right", "top", "bottom"]
 def transform(
     model: Model,
     data: Data,
-    output_file: Output,
+    output_file: OutputArray,
     feature: Annotated[
         Literal["probability", "field", "state"] | None,
         typer.Option(help="What of the hidden units to write.", show_default="as fitted"),
@@ -54,7 +56,9 @@ def transform(
     estimator = files.read_model(model, report.shown)
     chosen = {"feature": feature, "output": output}
     estimator.set_params(**{name: value for name, value in chosen.items() if value is not None})
-    features = estimator.transform(_coded(estimator, files.read_array(data)))
+    samples = _read_samples(estimator, data)
+    with files.blamed(X=data):
+        features = estimator.transform(_coded(estimator, samples))
     files.write_array(output_file, features)
     report.finish(*_written(output_file, features))
 
@@ -89,25 +93,26 @@ def complete(
 ) -> None:
     """Fill in what is not known of each sample; what is known stays as it is."""
     report = Report(quiet, as_json)
-    _check_outputs(output_file, std, picture, n_samples, force)
+    _check_outputs(output_file, std, picture, method, n_samples, force)
     estimator = files.read_model(model, report.shown)
-    samples = files.read_array(data)
+    samples = _read_samples(estimator, data)
+    _check_images(estimator, output_file, samples.shape[1:])
     seen = _mask(samples, mask, known)
-    truth = samples if known is not None and original is None else None
-    truth = truth if original is None else _like(samples, files.read_array(original), "original")
-    coded = _coded(estimator, np.where(seen, samples, samples.dtype.type(0)))
-    coded_mask = _coded_mask(estimator, seen)
-    answer, deviation = _answer(
-        estimator,
-        estimator.complete,
-        coded,
-        {"mask": coded_mask},
-        method,
-        n_gibbs,
-        binary,
-        n_samples,
-        seed,
-    )
+    truth = None if original is None else _read_original(samples, original)
+    if known is not None and original is None and not np.isnan(samples).any():
+        truth = samples
+    with files.blamed(X=data):
+        answer, deviation = _answer(
+            estimator,
+            estimator.complete,
+            _coded(estimator, np.where(seen, samples, samples.dtype.type(0))),
+            {"mask": _coded_mask(estimator, seen)},
+            method,
+            n_gibbs,
+            binary,
+            n_samples,
+            seed,
+        )
     wide = seen[:, None] if n_samples is not None else seen
     values = samples[:, None] if n_samples is not None else samples
     answer = np.where(wide, values, answer)
@@ -144,18 +149,20 @@ def denoise(
 ) -> None:
     """Clean each sample of noise."""
     report = Report(quiet, as_json)
-    _check_outputs(output_file, std, picture, n_samples, force)
+    _check_outputs(output_file, std, picture, method, n_samples, force)
     estimator = files.read_model(model, report.shown)
-    samples = files.read_array(data)
-    truth = None if original is None else _like(samples, files.read_array(original), "original")
-    coded = _coded(estimator, samples)
+    samples = _read_samples(estimator, data)
+    _check_images(estimator, output_file, samples.shape[1:])
+    truth = None if original is None else _read_original(samples, original)
     level = {"noise": noise, "salt_and_pepper": salt_and_pepper}
     estimated = None
-    if noise is None and salt_and_pepper is None and method != "reconstruct":
-        level["noise"] = estimated = estimator.estimate_noise(coded)
-    answer, deviation = _answer(
-        estimator, estimator.denoise, coded, level, method, n_gibbs, binary, n_samples, seed
-    )
+    with files.blamed(X=data):
+        coded = _coded(estimator, samples)
+        if noise is None and salt_and_pepper is None and method != "reconstruct":
+            level["noise"] = estimated = estimator.estimate_noise(coded)
+        answer, deviation = _answer(
+            estimator, estimator.denoise, coded, level, method, n_gibbs, binary, n_samples, seed
+        )
     facts = {} if estimated is None else {"estimated_noise": estimated}
     _finish(
         report, estimator, output_file, answer, std, deviation, picture, samples, truth, **facts
@@ -178,9 +185,10 @@ def sample(
     files.check_output(output_file, force, *files.ARRAY_SUFFIXES)
     files.check_output(picture, force, *files.FIGURE_SUFFIXES)
     estimator = files.read_model(model, report.shown)
+    _check_images(estimator, output_file, _sample_shape(estimator))
     drawn = estimator.sample(n_samples, n_gibbs, random_state=seed)
     samples = _decoded(estimator, drawn, estimator.visible_units == "bernoulli")
-    files.write_array(output_file, samples)
+    files.write_array(output_file, samples, scaled=_is_scaled(estimator))
     if picture is not None:
         from .. import pictures
 
@@ -213,17 +221,20 @@ def score(
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".npy")
     estimator = files.read_model(model, report.shown)
-    coded = _coded(estimator, files.read_array(data))
+    samples = _read_samples(estimator, data)
+    with files.blamed(X=data):
+        coded = _coded(estimator, samples)
+        scores = estimator.pseudo_log_likelihood(coded) if pseudo else -estimator.free_energy(coded)
     facts: dict[str, Any] = {"n_samples": len(coded)}
     texts = []
     if pseudo:
-        scores = estimator.pseudo_log_likelihood(coded)
         name = "pseudo_log_likelihood"
     else:
-        z = estimator.log_partition(
-            method, n_chains=n_chains, n_temperatures=n_temperatures, random_state=seed
-        )
-        scores = -estimator.free_energy(coded) - z.value
+        with report.busy("log Z by annealed importance sampling"):
+            z = estimator.log_partition(
+                method, n_chains=n_chains, n_temperatures=n_temperatures, random_state=seed
+            )
+        scores = scores - z.value
         name = "log_probability"
         exact = z.standard_error == 0.0
         facts["log_partition"] = {
@@ -275,22 +286,62 @@ def _answer(
     return _decoded(estimator, values, binary), deviation
 
 
+def _read_samples(estimator: Any, path: str) -> NDArray[Any]:
+    """Samples in the shape of those that the estimator has learnt from."""
+    from ..estimators import Binarize
+
+    samples = files.read_array(path)
+    if samples.dtype == bool and isinstance(getattr(estimator, "coding_", None), Binarize):
+        # They are as the coding would make them, and so is the answer.
+        del estimator.coding_
+    shape = _sample_shape(estimator)
+    if samples.shape[1:] not in (shape, (math.prod(shape),)):
+        raise ValueError(
+            f"{path}: expected samples of shape {shape}, as the model has learnt from, got "
+            f"{samples.shape[1:]}."
+        )
+    return samples.reshape(len(samples), *shape)
+
+
+def _read_original(samples: NDArray[Any], path: str) -> NDArray[Any]:
+    original = files.read_array(path)
+    if original.shape not in (samples.shape, (len(samples), math.prod(samples.shape[1:]))):
+        raise ValueError(
+            f"{path}: expected shape {samples.shape}, as DATA has, got {original.shape}."
+        )
+    return original.reshape(samples.shape)
+
+
+def _sample_shape(estimator: Any) -> tuple[int, ...]:
+    """The shape of a sample as it is in files."""
+    visible: tuple[int, ...] = estimator.visible_shape_
+    coding = getattr(estimator, "coding_", None)
+    if coding is None or coding.sample_shape_ == (math.prod(visible),):
+        # Samples that came flattened are tensors to the machine.
+        return visible
+    return tuple(coding.sample_shape_)
+
+
 def _coded(estimator: Any, samples: NDArray[Any]) -> Any:
     coding = getattr(estimator, "coding_", None)
-    return samples if coding is None else coding.transform(samples)
+    return samples if coding is None else coding.transform(samples.reshape(len(samples), -1))
 
 
 def _coded_mask(estimator: Any, mask: NDArray[np.bool_]) -> Any:
     coding = getattr(estimator, "coding_", None)
-    return mask if coding is None else coding.transform_mask(mask)
+    if coding is None:
+        return mask
+    return coding.transform_mask(mask.reshape(len(mask), *coding.sample_shape_))
 
 
 def _decoded(estimator: Any, values: NDArray[Any], binary: bool) -> NDArray[Any]:
     """Values as the data had them, from units or their probabilities."""
     coding = getattr(estimator, "coding_", None)
     values = values > 0.5 if binary else values
-    decoded: NDArray[Any] = values if coding is None else coding.inverse_transform(values)
-    return decoded
+    if coding is None:
+        return values
+    decoded: NDArray[Any] = coding.inverse_transform(values.reshape(len(values), -1))
+    return decoded.reshape(len(values), *_sample_shape(estimator))
 
 
 def _decoded_samples(estimator: Any, drawn: NDArray[Any]) -> NDArray[Any]:
@@ -321,12 +372,7 @@ def _mask(samples: NDArray[Any], path: str | None, half: Half | None) -> NDArray
         }
         mask[where[half]] = True
     elif path is not None:
-        mask = files.read_mask(path)
-        if mask.shape not in (samples.shape, samples.shape[1:]):
-            raise ValueError(
-                f"{path}: expected a mask of shape {samples.shape[1:]}, for all samples, or "
-                f"{samples.shape}, got {mask.shape}."
-            )
+        mask = _fitting_mask(path, samples.shape)
     elif samples.dtype.kind == "f" and np.isnan(samples).any():
         return np.asarray(~np.isnan(samples))
     else:
@@ -336,20 +382,55 @@ def _mask(samples: NDArray[Any], path: str | None, half: Half | None) -> NDArray
     return np.broadcast_to(mask, samples.shape)
 
 
-def _like(samples: NDArray[Any], other: NDArray[Any], name: str) -> NDArray[Any]:
-    if other.shape != samples.shape:
-        raise ValueError(f"{name}: expected shape {samples.shape}, as DATA has, got {other.shape}.")
-    return other
+def _fitting_mask(path: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A mask for all samples or for each; for flattened ones, or all colours of a pixel, too."""
+    mask, (n, *modes) = files.read_mask(path), shape
+    size = math.prod(modes)
+    if mask.shape in (shape, (1, *modes), tuple(modes)):
+        return mask
+    if mask.shape in ((size,), (n, size)):
+        return mask.reshape(*mask.shape[:-1], *modes)
+    if len(shape) == 4 and mask.shape in (shape[:-1], shape[1:-1]):
+        return mask[..., None]
+    raise ValueError(
+        f"{path}: expected a mask of shape {shape[1:]}, for all samples, or {shape}, got "
+        f"{mask.shape}."
+    )
+
+
+def _check_images(estimator: Any, output: Path, shape: tuple[int, ...]) -> None:
+    """Refuse to write as images what are none."""
+    files.check_images(output, shape)
+    if not output.suffix and estimator.visible_units == "gaussian":
+        raise ValueError(
+            f"{output}: expected Bernoulli visible units to write as images, got Gaussian ones; "
+            f"write a .npy file instead."
+        )
+
+
+def _is_scaled(estimator: Any) -> bool:
+    """Whether 1 stands for white, as it does unless whole numbers were coded."""
+    coding = getattr(estimator, "coding_", None)
+    return coding is None or coding.dtype_.kind == "f"
 
 
 def _check_outputs(
-    output: Path, std: Path | None, picture: Path | None, n_samples: int | None, force: bool
+    output: Path,
+    std: Path | None,
+    picture: Path | None,
+    method: str,
+    n_samples: int | None,
+    force: bool,
 ) -> None:
     files.check_output(output, force, *(files.ARRAY_SUFFIXES if n_samples is None else (".npy",)))
     files.check_output(std, force, ".npy")
     files.check_output(picture, force, *files.FIGURE_SUFFIXES)
     if n_samples is not None and std is not None:
         raise ValueError("std: expected no such option where n_samples is given.")
+    if n_samples is not None and method != "gibbs":
+        raise ValueError(f"method={method}: expected gibbs where n_samples is given.")
+    if std is not None and std.absolute() == output.absolute():
+        raise ValueError(f"std: expected another file than {output}, which --out has.")
 
 
 def _finish(
@@ -366,10 +447,10 @@ def _finish(
     **facts: Any,
 ) -> None:
     """Write and draw what a command made of samples, and say so."""
-    files.write_array(output, answer)
+    files.write_array(output, answer, scaled=_is_scaled(estimator))
     if std is not None:
         files.write_array(std, deviation)
-    first = answer if answer.shape == samples.shape else answer[:, 0]
+    first = answer if answer.ndim == samples.ndim else answer[:, 0]
     if picture is not None:
         from .. import pictures
 
@@ -389,7 +470,7 @@ def _finish(
 
 def _psnr(truth: NDArray[Any], answer: NDArray[Any]) -> float:
     """The mean peak signal-to-noise ratio, the peak being the range of the true values."""
-    peak = float(truth.max()) - float(truth.min())
+    peak = float(truth.max()) - float(truth.min()) or 1.0
     error = (answer.astype(np.float64) - truth) ** 2
     mean = np.maximum(error.reshape(len(truth), -1).mean(axis=1), 1e-6 * peak**2)
     return float(np.mean(10.0 * np.log10(peak**2 / mean)))

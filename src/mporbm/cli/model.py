@@ -35,6 +35,8 @@ def inspect(
     if pictures is not None:
         files.check_output(pictures, force, "")
     estimator = files.read_model(model, report.shown)
+    if pictures is not None:
+        _draw_pictures(pictures, estimator)
     machine = estimator.machine_
     n_dense = int(np.prod(machine.visible_shape)) * int(np.prod(machine.hidden_shape))
     ranks = getattr(estimator, "ranks_", None)
@@ -55,12 +57,13 @@ def inspect(
         "history": estimator.history_,
     }
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
     rows = {
         "machine": f"{facts['class']}, {facts['visible_units']} visible units",
         "shapes": f"{shape_text(machine.visible_shape)} -> {shape_text(machine.hidden_shape)}",
         "ranks": None if ranks is None else ", ".join(map(str, ranks)) or "none (one core)",
-        "weights": f"{estimator.n_parameters_} ({n_dense / estimator.n_parameters_:.1f} times "
-        f"fewer than the {n_dense} of the dense machine)",
+        "weights": f"{estimator.n_parameters_}, {100 * estimator.n_parameters_ / n_dense:.3g} % of "
+        f"the {n_dense} of a dense machine",
         "coding": facts["coding"],
         "truncation": _percent(getattr(estimator, "truncation_error_", None)),
         "epochs": str(estimator.n_iter_),
@@ -69,14 +72,12 @@ def inspect(
     }
     for name, text in rows.items():
         if text is not None:
-            table.add_row(f"[bold]{name}[/bold]", text)
+            table.add_row(name, text)
     for name, spectrum in values.items():
         shown = "  ".join(f"{v:.3g}" for v in spectrum[:N_SHOWN])
         more = f"  … {len(spectrum)} in all" if len(spectrum) > N_SHOWN else ""
-        table.add_row(f"[bold]singular values[/bold], {name}", shown + more)
+        table.add_row(f"singular values, {name}", shown + more)
     report.finish(facts, table)
-    if pictures is not None:
-        _draw_pictures(pictures, estimator)
 
 
 def compress(
@@ -102,10 +103,14 @@ def compress(
 
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".safetensors")
+    ranks = None if rank is None else parse_rank("rank", rank)
     if rank is None and tolerance == 0.0:
         raise ValueError("rank: expected --rank or --tolerance, to say how far to compress.")
     estimator = files.read_model(model, report.shown)
-    ranks = None if rank is None else parse_rank("rank", rank)
+    if hidden_shape is not None and not isinstance(estimator, RBM):
+        raise ValueError(
+            f"hidden_shape: expected a dense RBM to give modes to, got {type(estimator).__name__}."
+        )
     if isinstance(estimator, RBM):
         hidden = None if hidden_shape is None else parse_shape("hidden_shape", hidden_shape)
         smaller = MPORBM.from_rbm(estimator, rank=ranks, tolerance=tolerance, hidden_shape=hidden)
@@ -117,7 +122,7 @@ def compress(
         )
     if hasattr(estimator, "coding_"):
         smaller.coding_ = estimator.coding_
-    smaller.save(output_file)
+    files.write_model(output_file, smaller)
     before, after = estimator.n_parameters_, smaller.n_parameters_
     facts = {
         "output": str(output_file),
@@ -161,15 +166,13 @@ def draw(
 def _draw_pictures(folder: Path, estimator: Any) -> None:
     from .. import pictures
 
-    folder.mkdir(exist_ok=True)
     figures = {
         "receptive-fields": pictures.receptive_fields(estimator),
         "singular-values": pictures.singular_values(estimator),
     }
     if estimator.history_:
         figures["training"] = pictures.training_curves(estimator)
-    for name, figure in figures.items():
-        files.write_figure(folder / f"{name}.png", figure)
+    files.write_figures(folder, figures)
 
 
 def _changed(estimator: Any) -> dict[str, Any]:

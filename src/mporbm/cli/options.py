@@ -13,7 +13,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="Samples: a .npy file, one array of a .npz file (FILE.npz:NAME if it has several), a "
-        "PNG image or a folder of PNG images.",
+        "PNG image or a folder of them, in the order of their names.",
     ),
 ]
 Output = Annotated[
@@ -25,11 +25,17 @@ Output = Annotated[
         help="Where to write: a .npy file, or, without a suffix, a folder of PNG images.",
     ),
 ]
+OutputArray = Annotated[
+    Path, typer.Option("--out", "-o", metavar="OUT", help="The .npy file to write.")
+]
 OutputModel = Annotated[
-    Path, typer.Option("--out", "-o", metavar="MODEL", help="The model file to write.")
+    Path,
+    typer.Option("--out", "-o", metavar="MODEL", help="The model file to write (.safetensors)."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of text, for scripts.")
 ]
@@ -39,7 +45,7 @@ Seed = Annotated[
 ]
 Picture = Annotated[
     Path | None,
-    typer.Option("--picture", metavar="FILE", help="Draw the first ones: .png, .svg or .pdf."),
+    typer.Option("--picture", metavar="FILE", help="Draw the first ones (.png, .svg or .pdf)."),
 ]
 Method = Annotated[
     Literal["gibbs", "mean-field", "reconstruct"],
@@ -61,7 +67,9 @@ NSamples = Annotated[
 ]
 Std = Annotated[
     Path | None,
-    typer.Option("--std", metavar="FILE", help="Also write the standard deviation of each unit."),
+    typer.Option(
+        "--std", metavar="FILE", help="Also write the standard deviation of each unit (.npy)."
+    ),
 ]
 Original = Annotated[
     str | None,

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from rich.console import Console
@@ -13,16 +14,25 @@ class Report:
     def __init__(self, quiet: bool, as_json: bool):
         self.as_json = as_json
         self.shown = not (quiet or as_json)
-        self.console = Console(highlight=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Say something that is not a result."""
+        if self.shown:
+            print(text, file=sys.stderr)
+
+    def busy(self, text: str) -> AbstractContextManager[Any]:
+        """Show on a terminal that something takes its time."""
+        return Console(stderr=True).status(text) if self.shown else nullcontext()
 
     def finish(self, facts: dict[str, Any], *texts: Any) -> None:
         """Print the facts as JSON, or the texts that say them."""
         if self.as_json:
-            json.dump(facts, sys.stdout)
-            sys.stdout.write("\n")
+            print(json.dumps(facts))
         elif self.shown:
+            # Names of files are no markup.
+            console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
             for text in texts:
-                self.console.print(text)
+                console.print(text)
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -138,7 +138,7 @@ def reconstruct(
     machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Any
 ) -> evidence.Posterior:
     """One pass up and down."""
-    return evidence.reconstruction(machine, evidence.observe(machine, *batch, noise)[1])
+    return evidence.reconstruction(machine, evidence.observe(machine, *batch, noise)[1], batch[1])
 
 
 @eqx.filter_jit

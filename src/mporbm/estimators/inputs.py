@@ -144,7 +144,7 @@ def check_mask(mask: Any, rows: NDArray[Any]) -> NDArray[np.bool_]:
             f"{given.dtype}; try mask.astype(bool)."
         )
     flat = math.prod(shape[1:])
-    if given.shape in ((len(rows), flat), (flat,)) and given.shape != shape:
+    if given.shape in ((len(rows), flat), (1, flat), (flat,)) and given.shape != shape:
         given = given.reshape(*given.shape[:-1], *shape[1:])
     if given.shape not in (shape, shape[1:], (1, *shape[1:])):
         raise ValueError(
@@ -153,7 +153,9 @@ def check_mask(mask: Any, rows: NDArray[Any]) -> NDArray[np.bool_]:
         )
     known = np.broadcast_to(given, shape)
     if (known & ~seen).any():
-        raise ValueError("mask: expected False wherever X is NaN, got True; unknown is not known.")
+        raise ValueError(
+            "mask: expected False wherever X is NaN, got True; try mask & ~np.isnan(X)."
+        )
     return known
 
 

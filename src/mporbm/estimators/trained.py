@@ -125,6 +125,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         deviations
         """
         rows, observed = self._observed(X, mask)
+        self._check_question(method, binary)
         posterior = self._infer(rows, observed, None, method, n_gibbs, random_state)
         return self._answer(rows, observed, posterior, binary, return_std)
 
@@ -164,6 +165,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         array ``(n, *visible_shape)``, or that and its standard deviations
         """
         rows, observed = self._observed(X, mask)
+        self._check_question(method, binary)
         level = self._noise(noise, salt_and_pepper)
         if level is None and method == "reconstruct":
             level = 0.25
@@ -225,7 +227,9 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """The noise level that was asked for, if any."""
         if salt_and_pepper is not None:
             if noise is not None:
-                raise ValueError("noise: expected None where salt_and_pepper is given.")
+                raise ValueError(
+                    f"noise={noise!r}: expected None where salt_and_pepper is given; leave one out."
+                )
             if self.visible_units == "gaussian":
                 raise ValueError(
                     "salt_and_pepper: expected binary visible units, got Gaussian ones; set noise "
@@ -240,9 +244,18 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         level = check_real("noise", noise)
         limit = math.inf if self.visible_units == "gaussian" else 0.5
         if not 0.0 <= level < limit:
-            hint = "; salt & pepper noise of density p is salt_and_pepper=p" if level <= 1 else ""
+            hint = "; salt & pepper of density p is salt_and_pepper=p" if 0.5 <= level <= 1 else ""
             raise ValueError(f"noise={level}: expected a number in [0, {limit:g}){hint}.")
         return level
+
+    def _check_question(self, method: str, binary: bool) -> None:
+        check_choice("method", method, tuple(batches.METHODS))
+        if not isinstance(binary, (bool, np.bool_)):
+            raise TypeError(f"binary={binary!r}: expected True or False.")
+        if binary and self.visible_units == "gaussian":
+            raise ValueError(
+                "binary=True: expected Bernoulli visible units, got Gaussian ones; leave it False."
+            )
 
     def _estimate_noise(self, rows: NDArray[Any], observed: NDArray[np.bool_]) -> float:
         n_chosen = min(len(rows), N_MEASURED_ROWS)
@@ -260,7 +273,6 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         n_gibbs: int,
         random_state: Any,
     ) -> Any:
-        check_choice("method", method, tuple(batches.METHODS))
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs))
         with sample_bar(method, len(rows), bool(self.verbose)) as show:
             return batches.in_batches(
@@ -278,8 +290,6 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """The mean as it was asked for; known values exactly as they were given."""
         mean = posterior.mean
         if binary:
-            if self.visible_units == "gaussian":
-                raise ValueError("binary=True: expected Bernoulli visible units, got Gaussian.")
             mean = (mean > 0.5).astype(mean.dtype)
         filled = np.where(known, rows, mean) if known.any() else mean
         return (filled, np.sqrt(posterior.variance)) if return_std else filled
@@ -342,7 +352,13 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         check_choice("method", method, ("auto", "exact", "ais"))
-        if method == "exact" or (method == "auto" and self._is_small()):
+        n_units = self._smaller_layer()
+        if method == "exact" and n_units > exact.MAX_UNITS:
+            raise ValueError(
+                f"method='exact': expected at most {exact.MAX_UNITS} units in the smaller layer, "
+                f"got {n_units}; use method='ais'."
+            )
+        if method == "exact" or (method == "auto" and n_units <= N_ENUMERATED_UNITS):
             value = float(exact.log_partition(self.machine_))
             return LogPartition(value, 0.0, math.inf, value)
         key = key_for(self._seed, 4) if random_state is None else self._key(random_state)
@@ -386,11 +402,12 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         chosen = jnp.asarray(units, jnp.int32)
         return self._batched(batches.pseudo_likelihood, rows, None, chosen)
 
-    def _is_small(self) -> bool:
+    def _smaller_layer(self) -> int:
+        """The units of the smaller layer that can be enumerated."""
         layers = [math.prod(self.machine_.hidden_shape)]
         if isinstance(self.machine_.visible_units, Bernoulli):
             layers.append(math.prod(self.machine_.visible_shape))
-        return min(layers) <= N_ENUMERATED_UNITS
+        return min(layers)
 
     # Parameters
 

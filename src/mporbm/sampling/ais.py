@@ -57,7 +57,8 @@ def log_partition(
     machine
         The machine.
     base_bias
-        B_0, best at the base rates of the data; by default the machine's own bias B.
+        B_0, best at the base rates of the data; by default the machine's own bias B, which may
+        lie in one mode and miss another.
     n_chains
         Independent chains in each direction.
     n_temperatures
@@ -67,7 +68,8 @@ def log_partition(
     n_temperatures = check_integer("n_temperatures", n_temperatures)
     base = machine.visible_bias if base_bias is None else base_bias
     base = check_array("base_bias", base, machine.visible_shape).astype(machine.coupling.dtype)
-    forward, backward = _both_ways(key, machine, base, n_chains, n_temperatures)
+    # As an array: one compiled program for every number of temperatures.
+    forward, backward = _both_ways(key, machine, base, n_chains, jnp.asarray(n_temperatures))
     value, error, size = _summary(forward)
     base_value = float(_base_log_partition(machine, base))
     return LogPartition(base_value + value, error, size, base_value - _summary(backward)[0])

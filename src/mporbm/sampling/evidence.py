@@ -17,6 +17,8 @@ BURN_IN = 0.2
 """The first steps of a chain that averages leave out, as a share of all."""
 N_NOISE_STEPS = 100
 """The Gibbs steps of `estimate_noise`."""
+SMALLEST_NOISE = 1e-4
+"""The least noise that it finds."""
 
 
 class Evidence(eqx.Module):
@@ -140,14 +142,13 @@ def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
     return _known_exactly(evidence, *_moments(machine, field(visible)))
 
 
-def reconstruction(machine: Machine, evidence: Evidence) -> Posterior:
+def reconstruction(machine: Machine, evidence: Evidence, observed: Array) -> Posterior:
     """One pass up and down from what was seen, as the paper does.
 
     Unknown units begin at their bias. Noise is not modelled: the pass down does not know the
     evidence, but for known units.
     """
-    seen = evidence.known | (evidence.field != 0.0)
-    visible = jnp.where(seen, evidence.value, machine.visible_units.mean(machine.visible_bias))
+    visible = jnp.where(observed, evidence.value, machine.visible_units.mean(machine.visible_bias))
     field = machine.visible_field(machine.hidden_mean(visible))
     return _known_exactly(evidence, *_moments(machine, field))
 
@@ -155,23 +156,31 @@ def reconstruction(machine: Machine, evidence: Evidence) -> Posterior:
 def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array) -> Array:
     """The noise under which a batch is likeliest, by stochastic expectation maximisation.
 
-    Each step draws from the posterior under the noise so far; the next is the expected share of
-    flipped units ``E|y - v|``, or ``E(y - v)^2`` for the variance of Gaussian noise. The answer
-    is the mean over the second half of the steps.
+    Each step draws from the posterior under the noise so far, and then takes the noise that fits
+    best: the expected share of flipped units ``E|y - v|``. For Gaussian units, whose values given
+    H have variance ``variance + noise^2``, what is left of ``(y - E[V | H])^2`` without the
+    variance; there V itself would tie the noise to what it was. The answer is the mean over the
+    second half of the steps.
     """
-    gaussian = isinstance(machine.visible_units, Gaussian)
+    units = machine.visible_units
     n_observed = jnp.maximum(observed.sum(), 1)
-    smallest, largest = (1e-3, jnp.inf) if gaussian else (1e-4, 0.5)
+
+    def best(field: Array, evidence: Evidence) -> Array:
+        if isinstance(units, Gaussian):
+            wrong = (visible - units.mean(field - evidence.field)) ** 2 - units.variance
+        else:
+            wrong = visible + (1.0 - 2.0 * visible) * units.mean(field)
+        rate = jnp.where(observed, wrong, 0.0).sum() / n_observed
+        if isinstance(units, Gaussian):
+            return jnp.sqrt(jnp.maximum(rate, SMALLEST_NOISE**2))
+        return jnp.clip(rate, SMALLEST_NOISE, 0.5)
 
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
         state, noise = carry
         noisy, evidence = observe(machine, visible, observed, noise)
         state, field = posterior_step(key, noisy, evidence, state)
-        mean, square = _moments(noisy, field)
-        wrong = visible**2 - 2.0 * visible * mean + square
-        rate = jnp.where(observed, wrong, 0.0).sum() / n_observed
-        noise = jnp.clip(jnp.sqrt(rate) if gaussian else rate, smallest, largest)
-        return (state, noise.astype(visible.dtype)), noise
+        noise = best(field, evidence).astype(visible.dtype)
+        return (state, noise), noise
 
     first = jnp.asarray(0.1, visible.dtype)
     keys = jax.random.split(key, N_NOISE_STEPS)

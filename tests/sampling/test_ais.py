@@ -1,0 +1,231 @@
+"""Annealed importance sampling against the exact log Z of machines small enough to enumerate."""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit, logit, logsumexp, softmax
+from scipy.stats import binom, chi2
+
+from mporbm.machine import DenseCoupling, Gaussian, Machine, exact
+from mporbm.sampling import LogPartition, independent_units, log_partition
+from mporbm.sampling.ais import _anneal
+from strategies import HIDDEN, KINDS, VISIBLE, exact_samples, tiny_machine
+
+N_KEYS = 20
+SIZES = {"n_chains": 100, "n_temperatures": 30}
+RARE = 1e-4
+"""How rarely a test that should pass would fail."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_compilation():
+    """Compiling takes most of the time: less of it for slower programs."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+def opposite_modes(kind, size=3.0):
+    """A machine that does not change when all units flip, so that every mode has an opposite.
+
+    `size` is the mean absolute weight.
+    """
+    coupling = tiny_machine(kind).coupling
+    n_factors = len(jax.tree.leaves(coupling))
+    factor = (size / np.abs(coupling.to_matrix()).mean()) ** (1.0 / n_factors)
+    coupling = jax.tree.map(lambda x: factor * x, coupling)
+    w = np.asarray(coupling.to_matrix())
+    return Machine(
+        coupling,
+        -0.5 * w.sum(axis=1).reshape(coupling.visible_shape),
+        -0.5 * w.sum(axis=0).reshape(coupling.hidden_shape),
+    )
+
+
+def gaussian_machine():
+    machine = tiny_machine(scale=0.7)
+    variance = np.linspace(0.5, 1.5, 6).reshape(VISIBLE)
+    return Machine(machine.coupling, machine.visible_bias, machine.hidden_bias, Gaussian(variance))
+
+
+@functools.cache
+def states(n_units):
+    return np.array(list(itertools.product([0.0, 1.0], repeat=n_units)))
+
+
+def log_joint(w, b, c):
+    """``-E(V, H)`` of all pairs of states."""
+    v, h = states(6), states(4)
+    return v @ w @ h.T + (v @ b)[:, None] + h @ c
+
+
+def enumerated(machine):
+    b, c = np.asarray(machine.visible_bias).ravel(), np.asarray(machine.hidden_bias).ravel()
+    return log_joint(np.asarray(machine.coupling.to_matrix()), b, c)
+
+
+def log_z(machine):
+    return logsumexp(enumerated(machine))
+
+
+def base_rates(machine):
+    """The bias of independent units that are on as often as those of the machine."""
+    p = softmax(enumerated(machine)).sum(axis=1)
+    return logit(p @ states(6)).reshape(VISIBLE)
+
+
+def estimates(machine, base=None, **sizes):
+    keys = map(jax.random.key, range(N_KEYS))
+    return [log_partition(key, machine, base, **{**SIZES, **sizes}) for key in keys]
+
+
+def n_covered(found, value):
+    return sum(low < value < high for low, high in (one.interval for one in found))
+
+
+def assert_estimates(found, value):
+    """Estimates are right as often, and as precise, as they say."""
+    forward, reverse = np.array([(one.value, one.reverse) for one in found]).T
+    errors = np.array([one.standard_error for one in found])
+    covered, least = n_covered(found, value), binom.ppf(RARE, len(found), 0.95)
+    assert covered >= least, f"{covered} of {len(found)} intervals contain log Z"
+    spread = ((forward - forward.mean()) ** 2).sum() / (errors**2).mean()
+    assert chi2.ppf(RARE, N_KEYS - 1) < spread < chi2.isf(RARE, N_KEYS - 1)
+    # Below and above on average, but for what twenty keys leave open.
+    assert forward.mean() < value + 4.0 * forward.std() / np.sqrt(N_KEYS)
+    assert reverse.mean() > value - 4.0 * reverse.std() / np.sqrt(N_KEYS)
+    ratio = np.exp(forward - value)
+    assert abs(ratio.mean() - 1.0) < 4.0 * ratio.std() / np.sqrt(N_KEYS)
+    assert np.abs(reverse - value).mean() < 3.0 * errors.mean()
+    sizes = [one.effective_sample_size for one in found]
+    assert 1.0 <= min(sizes) <= max(sizes) <= SIZES["n_chains"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_opposite_modes_are_both_found(kind):
+    machine = opposite_modes(kind)
+    p = softmax(enumerated(machine)).sum(axis=1)
+    np.testing.assert_allclose(p, p[::-1], rtol=1e-8)
+    # Half of all is in a few states, and a chain would hardly go from one mode to the other.
+    assert np.sort(p)[-8:].sum() > 0.5
+    assert_estimates(estimates(machine, base_rates(machine)), log_z(machine))
+
+
+def test_the_bias_of_the_machine_is_the_default_base():
+    machine = tiny_machine(scale=1.5)
+    found = estimates(machine)
+    assert_estimates(found, log_z(machine))
+    given = log_partition(jax.random.key(0), machine, machine.visible_bias, **SIZES)
+    assert given == found[0]
+    other = log_partition(jax.random.key(0), machine, base_rates(machine), **SIZES)
+    assert other != found[0]
+
+
+def test_a_machine_that_learnt_two_patterns(rng):
+    """Exact gradient ascent on all units on, and all units off."""
+    patterns, rate = np.array([[0.0] * 6, [1.0] * 6]), 0.1
+    w, b, c = 0.1 * rng.normal(size=(6, 4)), np.zeros(6), np.zeros(4)
+    for _ in range(1500):
+        p, hidden = softmax(log_joint(w, b, c)), expit(patterns @ w + c)
+        w = w + rate * (patterns.T @ hidden / 2.0 - states(6).T @ p @ states(4))
+        b = b + rate * (patterns.mean(axis=0) - p.sum(axis=1) @ states(6))
+        c = c + rate * (hidden.mean(axis=0) - p.sum(axis=0) @ states(4))
+    coupling = DenseCoupling(w.reshape(*VISIBLE, *HIDDEN), len(VISIBLE))
+    machine = Machine(coupling, b.reshape(VISIBLE), c.reshape(HIDDEN))
+    assert p.sum(axis=1)[[0, -1]].min() > 0.4
+    assert_estimates(estimates(machine, base_rates(machine)), log_z(machine))
+
+
+def test_other_weights_are_noticed():
+    """The test has the power to fail: weights that are a tenth larger."""
+    machine = opposite_modes("mpo")
+    found = estimates(opposite_modes("mpo", size=3.3), base_rates(machine))
+    assert n_covered(found, log_z(machine)) == 0
+    with pytest.raises(AssertionError, match=f"0 of {N_KEYS} intervals"):
+        assert_estimates(found, log_z(machine))
+
+
+def test_gaussian_units():
+    machine = gaussian_machine()
+    mean = np.asarray(exact.expectations(machine).visible)
+    for base in (None, mean / np.asarray(machine.visible_units.variance)):
+        assert_estimates(estimates(machine, base), float(exact.log_partition(machine)))
+
+
+def test_single_precision_stays_good_over_many_temperatures(key):
+    machine = opposite_modes("mpo")
+    single = jax.tree.map(lambda x: x.astype(jnp.float32), machine)
+    found = log_partition(key, single, base_rates(machine), n_chains=100, n_temperatures=1000)
+    assert found.standard_error < 0.03
+    assert abs(found.value - log_z(machine)) < 4.0 * found.standard_error
+    assert abs(found.reverse - log_z(machine)) < 4.0 * found.standard_error
+
+
+def test_more_temperatures_are_more_precise():
+    machine = opposite_modes("mpo")
+    base = base_rates(machine)
+    few, many = (estimates(machine, base, n_temperatures=n) for n in (8, SIZES["n_temperatures"]))
+    pairs = list(zip(few, many, strict=True))
+    for name, sign in (("standard_error", 1.0), ("effective_sample_size", -1.0)):
+        difference = [sign * (getattr(a, name) - getattr(b, name)) for a, b in pairs]
+        assert np.mean(difference) > 4.0 * np.std(difference) / np.sqrt(N_KEYS)
+
+
+def test_weights_are_exact_in_both_directions(key, rng):
+    """Few steps are rough, and yet the mean weight is the ratio of the partition functions."""
+    machine, n, n_steps = tiny_machine(), 20_000, 4
+    base = np.linspace(-0.5, 0.5, 6).reshape(VISIBLE)
+    ratio = log_z(machine) - np.logaddexp(0.0, base).sum() - 4.0 * np.log(2.0)
+
+    bare = Machine(machine.coupling, base)
+    starts = {False: independent_units(key, bare, (n,)), True: exact_samples(machine, n, rng)}
+    for reverse, start in starts.items():
+        _, weight = jax.jit(_anneal, static_argnames="reverse")(
+            key, machine, jnp.asarray(base), jnp.asarray(start), n_steps, reverse=reverse
+        )
+        weight = np.asarray(weight) * (-1.0 if reverse else 1.0)
+        # Their logarithms are below and above, each of them by more than chance.
+        error = weight.std() / np.sqrt(n)
+        assert (weight.mean() - ratio) * (1.0 if reverse else -1.0) > 5.0 * error
+        scaled = np.exp((weight - ratio) * (-1.0 if reverse else 1.0))
+        assert abs(scaled.mean() - 1.0) < 5.0 * scaled.std() / np.sqrt(n)
+
+
+def test_a_machine_without_weights_has_the_log_z_of_its_base(key):
+    machine = tiny_machine(scale=0.0)
+    found = log_partition(key, Machine(machine.coupling, machine.visible_bias), **SIZES)
+    energies = states(6) @ np.asarray(machine.visible_bias).ravel()
+    value = logsumexp(energies) + 4.0 * np.log(2.0)
+    np.testing.assert_allclose([found.value, found.reverse], value, rtol=1e-12)
+    assert found.standard_error < 1e-12
+    np.testing.assert_allclose(found.effective_sample_size, SIZES["n_chains"])
+
+
+def test_the_interval_holds_95_percent():
+    low, high = LogPartition(3.0, 0.5, 10.0, 3.1).interval
+    np.testing.assert_allclose([low, high], [3.0 - 1.96 * 0.5, 3.0 + 1.96 * 0.5])
+
+
+@pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_chains": 1}, ValueError, "n_chains=1: expected an integer of at least 2"),
+        ({"n_chains": 10.0}, TypeError, "n_chains=10.0: expected an integer"),
+        ({"n_temperatures": 0}, ValueError, "n_temperatures=0: expected an integer of at least 1"),
+        (
+            {"base_bias": np.zeros((2, 3))},
+            ValueError,
+            r"base_bias: expected shape \(3, 2\), got \(2, 3\); transpose",
+        ),
+        ({"base_bias": np.full(VISIBLE, np.nan)}, ValueError, "base_bias: .*finite"),
+        ({"base_bias": "zero"}, TypeError, "base_bias: expected an array of real numbers"),
+    ],
+)
+def test_message(options, error, message, key):
+    with pytest.raises(error, match=message):
+        log_partition(key, tiny_machine(), **options)
