@@ -28,14 +28,6 @@ METHODS = ("gibbs", "mean-field", "reconstruct")
 each_method = pytest.mark.parametrize("method", METHODS)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    """Compiling takes most of the time: less of it for slower programs."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def around(machine, **parameters):
     """A fitted estimator around a machine."""
     gaussian = isinstance(machine.visible_units, Gaussian)

@@ -21,14 +21,6 @@ RARE = 1e-4
 """How rarely a test that should pass would fail."""
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    """Compiling takes most of the time: less of it for slower programs."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def opposite_modes(kind, size=3.0):
     """A machine that does not change when all units flip, so that every mode has an opposite.
 

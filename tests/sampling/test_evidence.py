@@ -28,14 +28,6 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 each_noise = pytest.mark.parametrize("noise", NOISES, ids=["known", "flipped"])
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_compilation():
-    """Compiling takes most of the time: less of it for slower programs."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def rows(machine, noise, seen=SEEN, n=N):
     """Machine and evidence for chains that all see the same."""
     visible = jnp.asarray(np.broadcast_to(seen, (n, *VISIBLE)))
