@@ -295,7 +295,7 @@ CASES = [
         ValueError,
         r"mask: expected False wherever X is NaN, got True; try mask & ~np.isnan\(X\)",
     ),
-    (lambda: model().complete(wrong_entry(X, np.inf)), ValueError, "X contains infinity"),
+    (lambda: model().complete(wrong_entry(X, np.inf)), ValueError, "X: expected finite numbers"),
     (lambda: model().complete(IMAGES, MASK), ValueError, "X: expected values .*0 to 255; scale"),
     (lambda: model().complete(X[:, :2], MASK), ValueError, rf"{SHAPE} \(2, 3\)"),
     (
@@ -351,7 +351,7 @@ CASES = [
     (
         lambda: RBM(25, n_iter=0).fit(np.eye(25)).log_partition("exact"),
         ValueError,
-        "hidden_shape: expected at most 24 units to enumerate, got 25",
+        "method='exact': expected at most 24 units in the smaller layer, got 25; use",
     ),
     (
         lambda: gaussian().pseudo_log_likelihood(REAL),

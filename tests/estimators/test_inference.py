@@ -4,6 +4,7 @@ import copy
 import functools
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -185,7 +186,8 @@ def test_every_sample_may_have_its_own_mask(rng):
     options = {"method": "mean-field", "n_gibbs": N_GIBBS}
     together = model().complete(rows, mask, **options)
     for n in range(3):
-        assert_array_equal(model().complete(rows[n : n + 1], mask[n], **options)[0], together[n])
+        alone = model().complete(rows[n : n + 1], mask[n], **options)
+        assert_allclose(alone[0], together[n], rtol=1e-12)
     assert_array_equal(together[mask], rows[mask])
     drawn = model().posterior_samples(rows[:8], mask[:8], n_samples=2, n_gibbs=N_GIBBS)
     for version in drawn.swapaxes(0, 1):
@@ -467,7 +469,7 @@ def test_progress_is_shown_on_stderr(capsys):
     for use, total in (
         (lambda: loud.complete(rows, MASK, n_gibbs=N_GIBBS), BATCH + 1),
         (lambda: loud.denoise(rows, 0.1, n_gibbs=N_GIBBS), BATCH + 1),
-        (lambda: loud.posterior_samples(rows[:8], MASK, n_samples=2, n_gibbs=N_GIBBS), 16),
+        (lambda: loud.posterior_samples(rows[:8], MASK, n_samples=2, n_gibbs=N_GIBBS), 8),
         (lambda: loud.sample(16, N_GIBBS), 16),
     ):
         use()
@@ -620,3 +622,51 @@ def test_a_search_takes_the_likelihood_as_its_score():
     # Without weights every state is as likely as any other.
     assert_allclose(random, -6.0 * np.log(2.0), rtol=0.05)
     assert_allclose(search.score(rows), search.best_estimator_.score_samples(rows).mean())
+
+
+def test_infinite_values_are_ignored_where_they_are_unknown():
+    rows = binary_rows(5)
+    wild = np.where(MASK, rows, np.inf)
+    options = {"n_gibbs": N_GIBBS, "random_state": 0}
+    assert_array_equal(
+        model().complete(wild, MASK, **options), model().complete(rows, MASK, **options)
+    )
+
+
+def test_spread_of_gaussian_units_far_from_zero():
+    """In single precision, where squares of the values would leave nothing of the variance."""
+    near = gaussian().machine_
+    far = jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), near)
+    shift = jnp.full(VISIBLE, 5000.0, jnp.float32)
+    # The hidden bias undoes what the shift does to the hidden fields.
+    moved = eqx.tree_at(
+        lambda m: (m.visible_bias, m.hidden_bias),
+        far,
+        (far.visible_bias + shift, far.hidden_bias - far.coupling.apply_transpose(shift)),
+    )
+    model_far = copy.copy(gaussian())
+    model_far.machine_ = moved
+    rows = np.zeros((200, *VISIBLE), np.float32)
+    nothing = np.zeros(VISIBLE, bool)
+    options = {"n_gibbs": 50, "return_std": True, "random_state": 0}
+    _, expected = gaussian().complete(rows, nothing, **options)
+    _, found = model_far.complete(rows, nothing, **options)
+    assert_allclose(found.mean(axis=0), expected.mean(axis=0), rtol=0.15)
+
+
+@pytest.mark.parametrize("noise", [1e-19, 1e-46])
+def test_the_least_noise_is_none(noise):
+    rows = np.full((3, *VISIBLE), 0.5, np.float32)
+    for estimator in (model(), gaussian()):
+        cleaned = estimator.denoise(rows, noise, n_gibbs=N_GIBBS)
+        assert np.isfinite(cleaned).all()
+
+
+def test_a_loaded_model_draws_the_same(tmp_path):
+    """Also without a random_state: the seed that was drawn is kept."""
+    fitted = MPORBM(HIDDEN, rank=2, n_iter=1).fit(binary_rows(20))
+    fitted.save(tmp_path / "model.safetensors")
+    again = mporbm.load(tmp_path / "model.safetensors")
+    for estimator in (fitted, again):
+        estimator.set_params(feature="state")
+    assert_array_equal(again.transform(binary_rows(20)), fitted.transform(binary_rows(20)))

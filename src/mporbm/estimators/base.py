@@ -265,6 +265,8 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
         rows = self._measured(source)
         binary = self.visible_units == "bernoulli"
         self.base_bias_ = base_rate_bias(rows) if binary else rows.mean(axis=0, dtype=np.float64)
+        # The samples come as they are: a coding that came with a model file is not theirs.
+        self.__dict__.pop("coding_", None)
         if self.warm_start and hasattr(self, "machine_"):
             return self.machine_
         units = None if binary else Gaussian()

@@ -1,7 +1,7 @@
 """What a trained machine does with many samples: compiled calls on batches of one size."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -29,6 +29,7 @@ def in_batches(
     key: Array | None = None,
     *extra: Any,
     observed: NDArray[np.bool_] | None = None,
+    repeats: int = 1,
     few: bool = False,
     show: Callable[[int], None] = lambda n_done: None,
 ) -> Any:
@@ -36,33 +37,47 @@ def in_batches(
 
     Padding to one size compiles once, and makes a row's result independent of the others. Where
     rows are `few` and the function is slow, the size is the next power of two. With `observed` the
-    batch is a pair of arrays. `show` is told how many rows are done.
+    batch is a pair of arrays. Each row is taken `repeats` times in a row. `show` is told how many
+    rows are done.
     """
-    entries = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
-    size = max(min(BATCH_ENTRIES // entries, BATCH), 1)
+    n_results = len(rows) * repeats
+    size = batch_size(machine)
     if few:
-        size = min(size, 1 << (len(rows) - 1).bit_length())
-    columns = (rows,) if observed is None else (rows, observed)
-    results = []
-    for number, batch in enumerate(_padded(columns, size, machine.coupling.dtype)):
+        size = min(size, power_of_two(n_results))
+    dtype = machine.coupling.dtype
+    results: list[NDArray[Any]] = []
+    for number, start in enumerate(range(0, n_results, size)):
+        stop = min(start + size, n_results)
+        chosen = slice(start, stop) if repeats == 1 else np.arange(start, stop) // repeats
+        batch = padded(unpacked(rows[chosen]), size, dtype)
+        if observed is not None:
+            batch = batch, padded(observed[chosen], size, bool)
         batch_key = None if key is None else jax.random.fold_in(key, number)
-        result = function(machine, batch[0] if observed is None else batch, batch_key, *extra)
-        results.append(jax.tree.map(np.asarray, result))
-        show(min((number + 1) * size, len(rows)))
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[: len(rows)], *results)
+        leaves, structure = jax.tree.flatten(function(machine, batch, batch_key, *extra))
+        if not results:
+            results = [np.empty((n_results, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
+        for result, leaf in zip(results, leaves, strict=True):
+            result[start:stop] = np.asarray(leaf)[: stop - start]
+        show(stop // repeats)
+    return jax.tree.unflatten(structure, results)
 
 
-def _padded(columns: tuple[Any, ...], size: int, dtype: Any) -> Iterator[tuple[Array, ...]]:
-    """Batches of one size, numbers in the machine's precision, the last one padded with zeros."""
-    for start in range(0, len(columns[0]), size):
-        batch = []
-        for column in columns:
-            part = unpacked(column[start : start + size])
-            kind = bool if column.dtype == bool and column is not columns[0] else dtype
-            padded = np.zeros((size, *column.shape[1:]), kind)
-            padded[: len(part)] = part
-            batch.append(jnp.asarray(padded))
-        yield tuple(batch)
+def batch_size(machine: Machine) -> int:
+    """The most samples of a compiled call for a machine."""
+    entries = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
+    return max(min(BATCH_ENTRIES // entries, BATCH), 1)
+
+
+def power_of_two(number: int) -> int:
+    """The next one."""
+    return 1 << (number - 1).bit_length()
+
+
+def padded(rows: NDArray[Any], size: int, dtype: Any) -> Any:
+    """Rows of a type on the device, with zeros to a number of rows."""
+    full = np.zeros((size, *rows.shape[1:]), dtype)
+    full[: len(rows)] = rows
+    return jnp.asarray(full)
 
 
 @eqx.filter_jit
@@ -117,28 +132,39 @@ def draw(machine: Machine, batch: Observed, key: Array, noise: Any, n_gibbs: Arr
     return evidence.posterior_sample(key, *evidence.observe(machine, *batch, noise), n_gibbs)
 
 
+Answer = Array | tuple[Array, Array]
+"""The mean of each unit, or that and its standard deviation."""
+
+
 @eqx.filter_jit
 def average(
-    machine: Machine, batch: Observed, key: Array, noise: Any, n_gibbs: Array
-) -> evidence.Posterior:
-    """Mean and variance under evidence, by Gibbs sampling."""
-    return evidence.posterior_average(key, *evidence.observe(machine, *batch, noise), n_gibbs)
+    machine: Machine, batch: Observed, key: Array, noise: Any, n_gibbs: Array, return_std: bool
+) -> Answer:
+    """The posterior mean by Gibbs sampling."""
+    machine, known = evidence.observe(machine, *batch, noise)
+    return _answer(evidence.posterior_average(key, machine, known, n_gibbs), return_std)
 
 
 @eqx.filter_jit
 def mean_field(
-    machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Array
-) -> evidence.Posterior:
-    """Mean and variance under evidence, by mean-field theory."""
-    return evidence.mean_field(*evidence.observe(machine, *batch, noise), n_gibbs)
+    machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Array, return_std: bool
+) -> Answer:
+    """The posterior mean by mean-field theory."""
+    machine, known = evidence.observe(machine, *batch, noise)
+    return _answer(evidence.mean_field(machine, known, n_gibbs), return_std)
 
 
 @eqx.filter_jit
 def reconstruct(
-    machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Any
-) -> evidence.Posterior:
+    machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Any, return_std: bool
+) -> Answer:
     """One pass up and down."""
-    return evidence.reconstruction(machine, evidence.observe(machine, *batch, noise)[1], batch[1])
+    known = evidence.observe(machine, *batch, noise)[1]
+    return _answer(evidence.reconstruction(machine, known, batch[1]), return_std)
+
+
+def _answer(posterior: evidence.Posterior, return_std: bool) -> Answer:
+    return (posterior.mean, jnp.sqrt(posterior.variance)) if return_std else posterior.mean
 
 
 @eqx.filter_jit

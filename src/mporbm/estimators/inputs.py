@@ -78,7 +78,7 @@ def check_flat(
         reset=reset,
         skip_check_array=packed,
         dtype="numeric",
-        ensure_all_finite="allow-nan" if allow_nan else not mapped,
+        ensure_all_finite=not (mapped or allow_nan),
         ensure_min_samples=1,
     )
     return tuple(given[1:]), flat
@@ -117,7 +117,7 @@ def value_range(rows: Any) -> tuple[float, float]:
             raise ValueError(
                 f"X: expected finite numbers, got NaN or inf in samples {start} to "
                 f"{start + len(block) - 1}; replace them first, for instance with "
-                f"sklearn.impute.SimpleImputer."
+                f"sklearn.impute.SimpleImputer, or complete them with a mask."
             )
     return smallest, largest
 
@@ -152,7 +152,7 @@ def check_mask(mask: Any, rows: NDArray[Any]) -> NDArray[np.bool_]:
             f"{given.shape}."
         )
     known = np.broadcast_to(given, shape)
-    if (known & ~seen).any():
+    if rows.dtype.kind == "f" and (known & ~seen).any():
         raise ValueError(
             "mask: expected False wherever X is NaN, got True; try mask & ~np.isnan(X)."
         )

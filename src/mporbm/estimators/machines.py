@@ -190,6 +190,11 @@ class MPORBM(Factorised):
         validation data the free-energy gap, which grows when the machine overfits.
     n_iter_
         The epochs that were run.
+    base_bias_
+        The visible bias that independent units would need to have the means of the data.
+    coding_
+        The coding that made the data binary, if `mporbm fit` did; kept in the model file for the
+        other commands. Methods take data that are coded already.
 
     Examples
     --------
@@ -364,6 +369,8 @@ class MPORBM(Factorised):
         )
         if hasattr(rbm, "base_bias_"):
             estimator.base_bias_ = rbm.base_bias_.reshape(visible)
+        if hasattr(rbm, "coding_"):
+            estimator.coding_ = rbm.coding_
         estimator._begin(bound / max(float(np.linalg.norm(weights)), np.finfo(float).tiny))
         return estimator
 

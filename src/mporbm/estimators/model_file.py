@@ -1,5 +1,6 @@
 """Models as files: one safetensors file with the arrays and, as JSON, everything else."""
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ from ..tensor import MPO
 from .coding import Binarize, BitPlanes, Coding
 
 KIND = "model"
-FITTED_CODING = ("sample_shape_", "n_features_in_", "shape_", "threshold_", "low_", "high_")
+FITTED_CODING = {
+    BitPlanes: ("sample_shape_", "n_features_in_", "shape_"),
+    Binarize: ("sample_shape_", "n_features_in_", "threshold_", "low_", "high_"),
+}
 """What a coding has learnt, but for the type of the data."""
 
 
@@ -51,6 +55,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "visible_shape": list(machine.visible_shape),
         "hidden_shape": list(machine.hidden_shape),
         "n_iter": estimator.n_iter_,
+        "seed": estimator._seed,
         "history": estimator.history_,
         "truncation_error": getattr(estimator, "truncation_error_", None),
         "coding": _coding_header(getattr(estimator, "coding_", None)),
@@ -86,12 +91,13 @@ def load(path: str | os.PathLike[str]) -> Any:
         if "base_bias" in arrays:
             estimator.base_bias_ = arrays["base_bias"].reshape(estimator.visible_shape_)
         if header.get("coding") is not None:
-            estimator.coding_ = _coding(header["coding"])
+            estimator.coding_ = _coding(header["coding"], estimator.visible_shape_)
         estimator.n_iter_ = int(header["n_iter"])
         estimator.history_ = list(header["history"])
         if header["truncation_error"] is not None:
             estimator.truncation_error_ = float(header["truncation_error"])
         estimator._restart_random_numbers()
+        estimator._seed = int(header.get("seed", estimator._seed))
     except FileFormatError:
         raise
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -120,19 +126,22 @@ def _coding_header(coding: Any) -> dict[str, Any] | None:
         "class": type(coding).__name__,
         "parameters": {n: plain(v) for n, v in coding.get_params(deep=False).items()},
         "dtype": str(coding.dtype_),
-        "fitted": {n: plain(v) for n, v in vars(coding).items() if n in FITTED_CODING},
+        "fitted": {n: plain(getattr(coding, n)) for n in FITTED_CODING[type(coding)]},
     }
 
 
-def _coding(header: dict[str, Any]) -> Coding:
-    classes: dict[str, type[Coding]] = {c.__name__: c for c in (Binarize, BitPlanes)}
+def _coding(header: dict[str, Any], visible_shape: tuple[int, ...]) -> Coding:
+    classes: dict[str, type[Coding]] = {c.__name__: c for c in FITTED_CODING}
     coding = classes[header["class"]](**_tuples(header["parameters"]))
-    for name, value in _tuples(header["fitted"]).items():
-        if name in FITTED_CODING:
-            setattr(coding, name, value)
+    fitted = _tuples(header["fitted"])
+    for name in FITTED_CODING[type(coding)]:
+        setattr(coding, name, fitted[name])
     coding.dtype_ = np.dtype(header["dtype"])
     if coding.dtype_.kind not in "biuf":
         raise ValueError(f"a coding of dtype {coding.dtype_}")
+    n_coded = math.prod(getattr(coding, "shape_", coding.sample_shape_))
+    if n_coded != math.prod(visible_shape):
+        raise ValueError(f"a coding with {n_coded} units")
     return coding
 
 

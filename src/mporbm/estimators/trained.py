@@ -24,6 +24,8 @@ N_SCORED_UNITS = 64
 """Visible units whose conditionals estimate the pseudo-likelihood."""
 N_ENUMERATED_UNITS = 20
 """The most units of the smaller layer for which log Z is computed by enumeration."""
+LEAST_NOISE = 1e-15
+"""Noise below it is taken as this much: its square must not vanish in single precision."""
 N_MEASURED_ROWS = 1024
 """The most samples from which noise is estimated."""
 
@@ -111,7 +113,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             ``"gibbs"`` is the posterior mean ``E[V | known]``, averaged along a chain of `n_gibbs`
             steps for each sample without the first fifth of them; ``"mean-field"`` the
             approximation by independent units; ``"reconstruct"`` one pass up and down that starts
-            with unknown units at their base rate, as the paper does.
+            with unknown units at the mean that their bias gives them, as the paper does.
         binary
             Whether to give the likelier of 0 and 1 instead of its probability.
         return_std
@@ -121,13 +123,13 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
         Returns
         -------
-        array ``(n, *visible_shape)`` in which known values are as given; or that and its standard
-        deviations
+        array ``(n, *visible_shape)`` in which known values are as given, in double precision if
+        they are; or that and its standard deviations
         """
         rows, observed = self._observed(X, mask)
         self._check_question(method, binary)
-        posterior = self._infer(rows, observed, None, method, n_gibbs, random_state)
-        return self._answer(rows, observed, posterior, binary, return_std)
+        answer = self._infer(rows, observed, None, method, n_gibbs, return_std, random_state)
+        return self._finished_answer(rows, observed, answer, binary)
 
     def denoise(
         self,
@@ -167,12 +169,12 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         rows, observed = self._observed(X, mask)
         self._check_question(method, binary)
         level = self._noise(noise, salt_and_pepper)
-        if level is None and method == "reconstruct":
-            level = 0.25
         if level is None:
-            level = self._estimate_noise(rows, observed)
-        posterior = self._infer(rows, observed, level, method, n_gibbs, random_state)
-        return self._answer(rows, observed & (level == 0.0), posterior, binary, return_std)
+            # One pass up and down does not use it.
+            reconstruct = method == "reconstruct"
+            level = 0.25 if reconstruct else self._estimate_noise(rows, observed)
+        answer = self._infer(rows, observed, level, method, n_gibbs, return_std, random_state)
+        return self._finished_answer(rows, observed if level == 0.0 else None, answer, binary)
 
     def posterior_samples(
         self,
@@ -197,12 +199,9 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         rows, observed = self._observed(X, mask)
         n_samples = check_integer("n_samples", n_samples)
         level = self._noise(noise, salt_and_pepper)
-        repeated = np.repeat(rows, n_samples, axis=0)
-        seen = np.repeat(observed, n_samples, axis=0)
-        drawn = self._draws(repeated, seen, level, n_gibbs, random_state)
-        if not level:
-            drawn = np.where(seen, repeated, drawn)
-        return drawn.reshape(len(rows), n_samples, *self.visible_shape_)
+        drawn = self._draws(rows, observed, level, n_gibbs, random_state, repeats=n_samples)
+        drawn = drawn.reshape(len(rows), n_samples, *self.visible_shape_)
+        return drawn if level else _with_known(drawn, rows[:, None], observed[:, None])
 
     def estimate_noise(self, X: Any, mask: Any = None) -> float:
         """The noise that makes X likeliest under this machine.
@@ -258,10 +257,16 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             )
 
     def _estimate_noise(self, rows: NDArray[Any], observed: NDArray[np.bool_]) -> float:
-        n_chosen = min(len(rows), N_MEASURED_ROWS)
+        most = max(batches.BATCH_ENTRIES // math.prod(self.visible_shape_), 16)
+        n_chosen = min(len(rows), N_MEASURED_ROWS, most)
         chosen = np.arange(n_chosen) * len(rows) // n_chosen
+        # Padded with samples of which nothing was seen, which say nothing about noise.
+        size = batches.power_of_two(n_chosen)
         dtype = self.machine_.coupling.dtype
-        batch = jnp.asarray(rows[chosen], dtype), jnp.asarray(observed[chosen])
+        batch = (
+            batches.padded(rows[chosen], size, dtype),
+            batches.padded(observed[chosen], size, bool),
+        )
         return float(batches.noise_level(self.machine_, batch, key_for(self._seed, 3)))
 
     def _infer(
@@ -271,28 +276,33 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         noise: float | None,
         method: str,
         n_gibbs: int,
+        return_std: bool,
         random_state: Any,
     ) -> Any:
+        """The posterior mean of each unit, or that and its standard deviation."""
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs))
         with sample_bar(method, len(rows), bool(self.verbose)) as show:
             return batches.in_batches(
                 batches.METHODS[method],
                 self.machine_,
                 rows,
-                self._key(random_state),
+                self._key(random_state) if method == "gibbs" else None,
                 self._traced(noise),
                 steps,
+                bool(return_std),
                 observed=observed,
+                few=True,
                 show=show,
             )
 
-    def _answer(self, rows: Any, known: Any, posterior: Any, binary: bool, return_std: bool) -> Any:
+    def _finished_answer(self, rows: Any, known: Any, answer: Any, binary: bool) -> Any:
         """The mean as it was asked for; known values exactly as they were given."""
-        mean = posterior.mean
+        mean, *deviation = answer if isinstance(answer, tuple) else (answer,)
         if binary:
             mean = (mean > 0.5).astype(mean.dtype)
-        filled = np.where(known, rows, mean) if known.any() else mean
-        return (filled, np.sqrt(posterior.variance)) if return_std else filled
+        if known is not None:
+            mean = _with_known(mean, rows, known)
+        return (mean, *deviation) if deviation else mean
 
     def _draws(
         self,
@@ -301,6 +311,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         noise: float | None,
         n_gibbs: int,
         random_state: Any,
+        repeats: int = 1,
     ) -> NDArray[Any]:
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
         key = self._key(random_state)
@@ -312,6 +323,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 self._traced(noise),
                 steps,
                 observed=observed,
+                repeats=repeats,
                 few=True,
                 show=show,
             )
@@ -464,4 +476,11 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _traced(self, noise: float | None) -> Array | None:
         """Noise as an argument of a compiled function; none at all is another program."""
-        return jnp.asarray(noise, self.machine_.coupling.dtype) if noise else None
+        return jnp.asarray(max(noise, LEAST_NOISE), self.machine_.coupling.dtype) if noise else None
+
+
+def _with_known(values: NDArray[Any], rows: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+    """Values with those that are known exactly as they were given."""
+    filled = values.astype(np.result_type(values, rows.dtype), copy=False)
+    np.copyto(filled, rows, where=known)
+    return filled

@@ -47,8 +47,12 @@ class PackedBits(eqx.Module):
     def __init__(
         self, codes: Any, n_bits: int, shape: tuple[int, ...] | None = None, gray: bool = False
     ):
-        if codes.dtype.kind != "u":
-            raise TypeError(f"codes: expected unsigned integers, got dtype {codes.dtype}.")
+        if codes.dtype.kind != "u" or codes.dtype.itemsize > 4:
+            raise TypeError(
+                f"codes: expected unsigned integers of at most 32 bits, got dtype {codes.dtype}."
+            )
+        if not 1 <= n_bits <= 32:
+            raise ValueError(f"n_bits={n_bits}: expected an integer from 1 to 32.")
         self.sample_shape = (*codes.shape[1:], n_bits) if shape is None else shape
         self.codes = codes.reshape(len(codes), math.prod(codes.shape[1:]))
         self.n_bits, self.gray = n_bits, gray

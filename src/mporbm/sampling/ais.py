@@ -37,6 +37,11 @@ class LogPartition(eqx.Module):
     """The estimate of the chains from the machine to the base."""
 
     @property
+    def exact(self) -> bool:
+        """Whether it is no estimate."""
+        return math.isinf(self.effective_sample_size)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """95 % confidence, from the standard error."""
         return self.value - 1.96 * self.standard_error, self.value + 1.96 * self.standard_error

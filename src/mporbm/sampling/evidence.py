@@ -112,20 +112,28 @@ def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps:
     n_steps = jnp.asarray(n_steps)
     burn_in = (BURN_IN * n_steps).astype(n_steps.dtype)
 
-    def step(number: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        visible, first, second = state
+    def step(number: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
+        visible, average, spread, inner = state
         visible, field = posterior_step(
             jax.random.fold_in(chain, number), machine, evidence, visible
         )
-        mean, square = _moments(machine, field)
-        counts = (number >= burn_in).astype(mean.dtype)
-        return visible, first + counts * mean, second + counts * square
+        mean, variance = _conditional(machine, field)
+        # Welford's rule: sums of squares would lose the variance of units far from 0.
+        counted = number >= burn_in
+        n_counted = jnp.maximum(number - burn_in + 1, 1).astype(mean.dtype)
+        moved = average + (mean - average) / n_counted
+        return (
+            visible,
+            jnp.where(counted, moved, average),
+            jnp.where(counted, spread + (mean - average) * (mean - moved), spread),
+            jnp.where(counted, inner + variance, inner),
+        )
 
     visible = posterior_start(start, machine, evidence)
     zero = jnp.zeros_like(visible)
-    _, first, second = jax.lax.fori_loop(0, n_steps, step, (visible, zero, zero))
+    _, mean, spread, inner = jax.lax.fori_loop(0, n_steps, step, (visible, zero, zero, zero))
     n_counted = (n_steps - burn_in).astype(visible.dtype)
-    return _known_exactly(evidence, first / n_counted, second / n_counted)
+    return _known_exactly(evidence, mean, (spread + inner) / n_counted)
 
 
 def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
@@ -139,18 +147,18 @@ def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
 
     start = evidence.clamp(machine.visible_units.mean(machine.visible_bias + evidence.field))
     visible = jax.lax.fori_loop(0, n_steps, step, start)
-    return _known_exactly(evidence, *_moments(machine, field(visible)))
+    return _known_exactly(evidence, *_conditional(machine, field(visible)))
 
 
 def reconstruction(machine: Machine, evidence: Evidence, observed: Array) -> Posterior:
-    """One pass up and down from what was seen, as the paper does.
+    """One pass up and down from what was observed, as the paper does.
 
-    Unknown units begin at their bias. Noise is not modelled: the pass down does not know the
-    evidence, but for known units.
+    Other units begin at the mean that their bias gives them. Noise is not modelled: the pass down
+    does not know the evidence, but for known units.
     """
     visible = jnp.where(observed, evidence.value, machine.visible_units.mean(machine.visible_bias))
     field = machine.visible_field(machine.hidden_mean(visible))
-    return _known_exactly(evidence, *_moments(machine, field))
+    return _known_exactly(evidence, *_conditional(machine, field))
 
 
 def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array) -> Array:
@@ -188,14 +196,14 @@ def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array
     return noises[N_NOISE_STEPS // 2 :].mean()
 
 
-def _moments(machine: Machine, field: Array) -> tuple[Array, Array]:
-    """The mean of a unit and of its square in a field."""
-    mean = machine.visible_units.mean(field)
-    if isinstance(machine.visible_units, Gaussian):
-        return mean, mean**2 + machine.visible_units.variance
-    return mean, mean
+def _conditional(machine: Machine, field: Array) -> tuple[Array, Array]:
+    """Mean and variance of each visible unit in a field."""
+    units = machine.visible_units
+    mean = units.mean(field)
+    if isinstance(units, Gaussian):
+        return mean, jnp.broadcast_to(units.variance, mean.shape)
+    return mean, mean * (1.0 - mean)
 
 
-def _known_exactly(evidence: Evidence, mean: Array, square: Array) -> Posterior:
-    variance = jnp.where(evidence.known, 0.0, jnp.maximum(square - mean**2, 0.0))
-    return Posterior(evidence.clamp(mean), variance)
+def _known_exactly(evidence: Evidence, mean: Array, variance: Array) -> Posterior:
+    return Posterior(evidence.clamp(mean), jnp.where(evidence.known, 0.0, variance))
