@@ -1,4 +1,7 @@
-"""Arrays and images as files: read whole or not at all, written whole or not at all."""
+"""Arrays and images as files: read whole or not at all, written whole or not at all.
+
+But for a folder of images that is overwritten: its images are replaced one by one.
+"""
 
 import os
 import shutil
@@ -277,11 +280,13 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def _replace_images(new: Path, folder: Path) -> None:
-    """Move new images into a folder; numbered ones that were there would mix with them."""
-    for old in folder.glob("*.png"):
-        if old.stem.isdecimal():
-            old.unlink()
-    for item in new.iterdir():
+    """Move new images into a folder; numbered ones would mix with others that are there."""
+    items = list(new.iterdir())
+    if any(item.stem.isdecimal() for item in items):
+        for old in folder.glob("*.png"):
+            if old.stem.isdecimal():
+                old.unlink()
+    for item in items:
         os.replace(item, folder / item.name)
 
 

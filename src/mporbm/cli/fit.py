@@ -204,6 +204,10 @@ def fit(
     for name in NOT_IN_FILES:
         given.pop(name, None)
     options = {**_configured(config), **given}
+    x_val = options.get("x_val")
+    # A file that is missing is missed before JAX is loaded.
+    samples = files.read_array(data)
+    validation = None if x_val is None else files.read_array(x_val)
     estimator = _estimator(options, verbose=int(report.shown))
     coding = _coding(options)
     kept = Path(estimator.checkpoint) if estimator.checkpoint else None
@@ -212,9 +216,6 @@ def fit(
         raise ValueError(f"checkpoint: expected another file than {output_file}, the model.")
     estimator.set_params(checkpoint=kept or temporary)
 
-    x_val = options.get("x_val")
-    samples = files.read_array(data)
-    validation = None if x_val is None else files.read_array(x_val)
     if coding is not None:
         with files.blamed(X=data):
             samples = coding.fit(samples).transform(samples)

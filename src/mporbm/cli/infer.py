@@ -53,10 +53,9 @@ def transform(
     """Write the hidden features of each sample."""
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".npy")
-    estimator = files.read_model(model, report.shown)
+    estimator, samples = _read(model, data, report)
     chosen = {"feature": feature, "output": output}
     estimator.set_params(**{name: value for name, value in chosen.items() if value is not None})
-    samples = _read_samples(estimator, data)
     with files.blamed(X=data):
         features = estimator.transform(_coded(estimator, samples))
     files.write_array(output_file, features)
@@ -94,8 +93,7 @@ def complete(
     """Fill in what is not known of each sample; what is known stays as it is."""
     report = Report(quiet, as_json)
     _check_outputs(output_file, std, picture, method, n_samples, force)
-    estimator = files.read_model(model, report.shown)
-    samples = _read_samples(estimator, data)
+    estimator, samples = _read(model, data, report)
     _check_images(estimator, output_file, samples.shape[1:])
     seen = _mask(samples, mask, known)
     truth = None if original is None else _read_original(samples, original)
@@ -150,8 +148,7 @@ def denoise(
     """Clean each sample of noise."""
     report = Report(quiet, as_json)
     _check_outputs(output_file, std, picture, method, n_samples, force)
-    estimator = files.read_model(model, report.shown)
-    samples = _read_samples(estimator, data)
+    estimator, samples = _read(model, data, report)
     _check_images(estimator, output_file, samples.shape[1:])
     truth = None if original is None else _read_original(samples, original)
     level = {"noise": noise, "salt_and_pepper": salt_and_pepper}
@@ -220,8 +217,7 @@ def score(
     """Tell how likely the samples are under the model: the mean of log p(V)."""
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".npy")
-    estimator = files.read_model(model, report.shown)
-    samples = _read_samples(estimator, data)
+    estimator, samples = _read(model, data, report)
     with files.blamed(X=data):
         coded = _coded(estimator, samples)
         scores = estimator.pseudo_log_likelihood(coded) if pseudo else -estimator.free_energy(coded)
@@ -230,23 +226,22 @@ def score(
     if pseudo:
         name = "pseudo_log_likelihood"
     else:
-        with report.busy("log Z by annealed importance sampling"):
+        with report.busy("log Z"):
             z = estimator.log_partition(
                 method, n_chains=n_chains, n_temperatures=n_temperatures, random_state=seed
             )
         scores = scores - z.value
         name = "log_probability"
-        exact = z.standard_error == 0.0
         facts["log_partition"] = {
             "value": z.value,
             "standard_error": z.standard_error,
-            "effective_sample_size": None if exact else z.effective_sample_size,
+            "effective_sample_size": None if z.exact else z.effective_sample_size,
             "reverse": z.reverse,
-            "exact": exact,
+            "exact": z.exact,
         }
         how = (
             "exact"
-            if exact
+            if z.exact
             else (
                 f"± {z.standard_error:.2f}, in reverse {z.reverse:.2f}, effective sample size "
                 f"{z.effective_sample_size:.1f} of {n_chains}"
@@ -286,21 +281,23 @@ def _answer(
     return _decoded(estimator, values, binary), deviation
 
 
-def _read_samples(estimator: Any, path: str) -> NDArray[Any]:
-    """Samples in the shape of those that the estimator has learnt from."""
+def _read(model: Path, data: str, report: Report) -> tuple[Any, NDArray[Any]]:
+    """A model, and samples in the shape of those that it has learnt from."""
+    # A file that is missing is missed before JAX is loaded.
+    samples = files.read_array(data)
+    estimator = files.read_model(model, report.shown)
     from ..estimators import Binarize
 
-    samples = files.read_array(path)
     if samples.dtype == bool and isinstance(getattr(estimator, "coding_", None), Binarize):
         # They are as the coding would make them, and so is the answer.
         del estimator.coding_
     shape = _sample_shape(estimator)
     if samples.shape[1:] not in (shape, (math.prod(shape),)):
         raise ValueError(
-            f"{path}: expected samples of shape {shape}, as the model has learnt from, got "
+            f"{data}: expected samples of shape {shape}, as the model has learnt from, got "
             f"{samples.shape[1:]}."
         )
-    return samples.reshape(len(samples), *shape)
+    return estimator, samples.reshape(len(samples), *shape)
 
 
 def _read_original(samples: NDArray[Any], path: str) -> NDArray[Any]:

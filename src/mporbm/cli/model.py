@@ -1,5 +1,6 @@
 """Commands that look into a model file, or make another one of it."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,9 @@ from . import files
 from .options import Force, Json, Model, OutputModel, Quiet
 from .report import Report, shape_text
 
-N_SHOWN = 8
+N_DRAWN = 100
+"""The most hidden units whose receptive fields `inspect` draws, the strongest of them."""
+N_SHOWN = 6
 """Singular values that `inspect` prints of each bond."""
 
 
@@ -29,6 +32,7 @@ def inspect(
     """Show what a model is: shapes, ranks, parameters, singular values, training."""
     from rich.table import Table
 
+    from ..estimators.model_file import plain
     from ..pictures.weights import spectra
 
     report = Report(False, as_json)
@@ -51,7 +55,7 @@ def inspect(
         "ranks": ranks,
         "n_parameters": estimator.n_parameters_,
         "n_parameters_dense": n_dense,
-        "parameters": {k: _plain(v) for k, v in estimator.get_params(deep=False).items()},
+        "parameters": {k: plain(v) for k, v in estimator.get_params(deep=False).items()},
         "singular_values": values,
         "n_iter": estimator.n_iter_,
         "history": estimator.history_,
@@ -62,9 +66,8 @@ def inspect(
         "machine": f"{facts['class']}, {facts['visible_units']} visible units",
         "shapes": f"{shape_text(machine.visible_shape)} -> {shape_text(machine.hidden_shape)}",
         "ranks": None if ranks is None else ", ".join(map(str, ranks)) or "none (one core)",
-        "weights": f"{estimator.n_parameters_}, {100 * estimator.n_parameters_ / n_dense:.3g} % of "
-        f"the {n_dense} of a dense machine",
-        "coding": facts["coding"],
+        "weights": f"{estimator.n_parameters_} (a dense machine has {n_dense})",
+        "coding": _coding_text(coding),
         "truncation": _percent(getattr(estimator, "truncation_error_", None)),
         "epochs": str(estimator.n_iter_),
         "last epoch": _last(estimator.history_),
@@ -120,8 +123,6 @@ def compress(
         raise ValueError(
             f"{model}: expected an RBM or an MPORBM to compress, got {type(estimator).__name__}."
         )
-    if hasattr(estimator, "coding_"):
-        smaller.coding_ = estimator.coding_
     files.write_model(output_file, smaller)
     before, after = estimator.n_parameters_, smaller.n_parameters_
     facts = {
@@ -166,8 +167,9 @@ def draw(
 def _draw_pictures(folder: Path, estimator: Any) -> None:
     from .. import pictures
 
+    n_hidden = math.prod(estimator.machine_.hidden_shape)
     figures = {
-        "receptive-fields": pictures.receptive_fields(estimator),
+        "receptive-fields": pictures.receptive_fields(estimator, min(n_hidden, N_DRAWN)),
         "singular-values": pictures.singular_values(estimator),
     }
     if estimator.history_:
@@ -196,11 +198,11 @@ def _last(history: list[dict[str, Any]]) -> str | None:
     return text
 
 
+def _coding_text(coding: Any) -> str | None:
+    if coding is None:
+        return None
+    return f"{coding} of {shape_text(coding.sample_shape_)} {coding.dtype_}"
+
+
 def _percent(share: float | None) -> str | None:
     return None if share is None else f"W changed by at most {100.0 * share:.2g} %"
-
-
-def _plain(value: Any) -> Any:
-    from ..estimators.model_file import plain
-
-    return plain(value)
