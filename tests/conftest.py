@@ -17,8 +17,8 @@ beartype_package("mporbm", conf=BeartypeConf(is_pep484_tower=True, violation_typ
 jax.config.update("jax_enable_x64", True)
 # Compiling takes most of the time: less of it for slower programs. Set the variable to 0 to test
 # them as users have them.
-if "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ:
-    jax.config.update("jax_disable_most_optimizations", True)
+unoptimised = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+jax.config.update("jax_disable_most_optimizations", unoptimised not in ("0", "false"))
 
 # Every new shape compiles, so a few examples a property; shapes repeat across properties.
 settings.register_profile("mporbm", max_examples=15, deadline=None, derandomize=True)

@@ -16,7 +16,7 @@ def progress_bar(name: str, n_iter: int, shown: bool) -> Iterator[Callable[[dict
         return
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=10),
         MofNCompleteColumn(),
         TextColumn("epochs"),
         TimeRemainingColumn(),
@@ -26,12 +26,12 @@ def progress_bar(name: str, n_iter: int, shown: bool) -> Iterator[Callable[[dict
         task = progress.add_task(name, total=n_iter, shown="")
 
         def show(entry: dict[str, Any]) -> None:
-            parts = [f"reconstruction error {entry['reconstruction_error']:.4f}"]
-            parts.append(f"score {entry['score']:.2f}")
+            # Short enough for terminals of 80 columns.
+            parts = [f"error {entry['reconstruction_error']:.4f}", f"score {entry['score']:.1f}"]
             if "validation_score" in entry:
-                parts.append(f"validation {entry['validation_score']:.2f}")
+                parts.append(f"validation {entry['validation_score']:.1f}")
             if "ranks" in entry:
-                parts.append(f"ranks {tuple(entry['ranks'])}")
+                parts.append(f"ranks {','.join(map(str, entry['ranks']))}")
             progress.update(task, completed=entry["epoch"], shown="  ".join(parts))
 
         yield show

@@ -47,9 +47,10 @@ def write(
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except SafetensorError as error:
+        raise OSError(f"{target}: cannot be written: {error}") from error
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -59,6 +60,8 @@ def write(
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """The arrays and the header of a file of one kind."""
+    if os.path.isdir(path):
+        raise FileFormatError(f"{os.fspath(path)}: expected a {kind} file, got a folder.")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}

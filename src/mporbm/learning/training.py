@@ -144,8 +144,9 @@ class Training:
         n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
         self._validated = None if validation is None else validation.head(n_validated)
         units = np.random.default_rng(seed).permutation(n_visible).astype(np.int32)
-        self._units = jnp.asarray(units[:N_WATCHED_UNITS])
-        self._validated_units = jnp.asarray(units[:N_VALIDATED_UNITS])
+        # The same for both, so that their scores can be compared.
+        n_units = N_WATCHED_UNITS if validation is None else N_VALIDATED_UNITS
+        self._units = jnp.asarray(units[:n_units])
         largest = float(np.abs(np.asarray(self._watched, np.float64)).max(initial=1.0))
         # Sensible weights stay far below: on average 1 for every visible unit.
         self._field_limit = jnp.asarray(1000.0 + n_visible * largest**2)
@@ -279,7 +280,7 @@ class Training:
         if isinstance(machine.coupling, MPOCoupling):
             entry["ranks"] = list(used_ranks(machine.coupling.mpo))
         if self._validated is not None:
-            other = snapshot(machine, jnp.asarray(self._validated), self._validated_units)
+            other = snapshot(machine, jnp.asarray(self._validated), self._units)
             entry["validation_score"] = float(other.score)
             entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
         progress.end_epoch(entry)
