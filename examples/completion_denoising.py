@@ -46,8 +46,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="random choices of the 50 images")
     parser.add_argument("--n-iter", type=int, default=500, help="epochs")
     options = parser.parse_args()
-    train, test = read_mnist(options.data) if options.data else embedded_mnist()
-    options.out.mkdir(parents=True, exist_ok=True)
+    if options.seeds < 1 or options.n_iter < 1:
+        parser.error("--seeds and --n-iter: expected integers of at least 1")
+    try:
+        train, test = read_mnist(options.data) if options.data else embedded_mnist()
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"{error.filename}: {error.strerror}")
     console = Console(width=100)
 
     results: list[dict[str, list[float]]] = []

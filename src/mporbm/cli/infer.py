@@ -288,7 +288,7 @@ def _read(model: Path, data: str, report: Report) -> tuple[Any, NDArray[Any]]:
     estimator = files.read_model(model, report.shown)
     from ..estimators import Binarize
 
-    if samples.dtype == bool and isinstance(getattr(estimator, "coding_", None), Binarize):
+    if samples.dtype == bool and isinstance(_coding(estimator), Binarize):
         # They are as the coding would make them, and so is the answer.
         del estimator.coding_
     shape = _sample_shape(estimator)
@@ -309,10 +309,15 @@ def _read_original(samples: NDArray[Any], path: str) -> NDArray[Any]:
     return original.reshape(samples.shape)
 
 
+def _coding(estimator: Any) -> Any:
+    """The coding that a model file remembers, if any."""
+    return getattr(estimator, "coding_", None)
+
+
 def _sample_shape(estimator: Any) -> tuple[int, ...]:
     """The shape of a sample as it is in files."""
     visible: tuple[int, ...] = estimator.visible_shape_
-    coding = getattr(estimator, "coding_", None)
+    coding = _coding(estimator)
     if coding is None or coding.sample_shape_ == (math.prod(visible),):
         # Samples that came flattened are tensors to the machine.
         return visible
@@ -320,12 +325,12 @@ def _sample_shape(estimator: Any) -> tuple[int, ...]:
 
 
 def _coded(estimator: Any, samples: NDArray[Any]) -> Any:
-    coding = getattr(estimator, "coding_", None)
+    coding = _coding(estimator)
     return samples if coding is None else coding.transform(samples.reshape(len(samples), -1))
 
 
 def _coded_mask(estimator: Any, mask: NDArray[np.bool_]) -> Any:
-    coding = getattr(estimator, "coding_", None)
+    coding = _coding(estimator)
     if coding is None:
         return mask
     return coding.transform_mask(mask.reshape(len(mask), *coding.sample_shape_))
@@ -333,7 +338,7 @@ def _coded_mask(estimator: Any, mask: NDArray[np.bool_]) -> Any:
 
 def _decoded(estimator: Any, values: NDArray[Any], binary: bool) -> NDArray[Any]:
     """Values as the data had them, from units or their probabilities."""
-    coding = getattr(estimator, "coding_", None)
+    coding = _coding(estimator)
     values = values > 0.5 if binary else values
     if coding is None:
         return values
@@ -407,7 +412,7 @@ def _check_images(estimator: Any, output: Path, shape: tuple[int, ...]) -> None:
 
 def _is_scaled(estimator: Any) -> bool:
     """Whether 1 stands for white, as it does unless whole numbers were coded."""
-    coding = getattr(estimator, "coding_", None)
+    coding = _coding(estimator)
     return coding is None or coding.dtype_.kind == "f"
 
 

@@ -12,12 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning.data import is_memory_mapped
-from ..learning.packed import PackedBits
+from ..learning.packed import MOST_BITS, PackedBits
 from ..tensor.check import check_integer, check_real, check_shape
 from . import inputs
 
-MOST_BITS = 32
-"""The most bits of a value."""
 LEEWAY = 1e-3
 """How far from 0 to 1 probabilities may be: averages of them are rounded."""
 

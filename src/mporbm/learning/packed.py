@@ -8,6 +8,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_BITS = 32
+"""The most bits of a value: JAX knows larger integers only in double precision."""
+
 
 class PackedBits(eqx.Module):
     """A read-only array of bits that takes the memory of the integers they were.
@@ -47,12 +50,13 @@ class PackedBits(eqx.Module):
     def __init__(
         self, codes: Any, n_bits: int, shape: tuple[int, ...] | None = None, gray: bool = False
     ):
-        if codes.dtype.kind != "u" or codes.dtype.itemsize > 4:
+        if codes.dtype.kind != "u" or 8 * codes.dtype.itemsize > MOST_BITS:
             raise TypeError(
-                f"codes: expected unsigned integers of at most 32 bits, got dtype {codes.dtype}."
+                f"codes: expected unsigned integers of at most {MOST_BITS} bits, got dtype "
+                f"{codes.dtype}."
             )
-        if not 1 <= n_bits <= 32:
-            raise ValueError(f"n_bits={n_bits}: expected an integer from 1 to 32.")
+        if not 1 <= n_bits <= MOST_BITS:
+            raise ValueError(f"n_bits={n_bits}: expected an integer from 1 to {MOST_BITS}.")
         self.sample_shape = (*codes.shape[1:], n_bits) if shape is None else shape
         self.codes = codes.reshape(len(codes), math.prod(codes.shape[1:]))
         self.n_bits, self.gray = n_bits, gray
