@@ -1,0 +1,90 @@
+"""Arcene: cancer against normal in mass spectra."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .archives import fetch_blob
+from .bunch import as_bunch
+from .fetch import Remote
+from .formats import read_integers
+
+REMOTE = Remote(
+    "arcene.zip",
+    ("https://archive.ics.uci.edu/static/public/167/arcene.zip",),
+    aliases=("ARCENE.zip",),
+    members=(
+        "arcene_train.data",
+        "arcene_train.labels",
+        "arcene_valid.data",
+        "arcene_valid.labels",
+    ),
+)
+N_EACH, N_FEATURES, LARGEST = 100, 10000, 999
+SUMS = {"train": 70726744, "valid": 71410108}
+"""The sums of all values of a part: blanks and line ends of the files differ, values do not."""
+N_POSITIVE = 44
+DESCRIPTION = """\
+Arcene: mass spectra of blood serum of patients with cancer and of healthy ones, with added features
+that say nothing, 200 samples of 10000 integers (uint16, 0 to 999), 2 classes (normal 112, cancer
+88). The first 100 samples are the training part of the NIPS 2003 feature selection challenge, the
+other 100 its validation part; its test part has no published labels. The order of the features
+carries no geometry.
+
+I. Guyon, S. Gunn, A. Ben-Hur, G. Dror: Result analysis of the NIPS 2003 feature selection
+challenge. Advances in Neural Information Processing Systems 17 (2004).
+
+Terms of use: CC BY 4.0, as stated by the UCI Machine Learning Repository
+(https://archive.ics.uci.edu/dataset/167/arcene).
+"""
+
+
+def load_arcene(*, return_X_y: bool = False) -> Any:
+    """Arcene, mass spectra: 200 samples of 10000 integers, of 2 classes.
+
+    The training part comes first, then the validation part, 100 samples each.
+
+    Parameters
+    ----------
+    return_X_y
+        Whether to give `(data, target)` only.
+
+    Returns
+    -------
+    Bunch of data (uint16, 0 to 999), target (0 normal, 1 cancer), target_names, DESCR and source
+    """
+    parts = [_read_part(part) for part in SUMS]
+    return as_bunch(
+        np.concatenate([values for values, _ in parts]),
+        np.concatenate([labels for _, labels in parts]),
+        ["normal", "cancer"],
+        description=DESCRIPTION,
+        source="The training and validation parts of Arcene, with the published sums of values.",
+        return_X_y=return_X_y,
+    )
+
+
+def _read_part(part: str) -> tuple[NDArray[np.uint16], NDArray[np.bool_]]:
+    """The values of a part, and which of its samples are of cancer."""
+    data, labels = (
+        fetch_blob("arcene", REMOTE, f"arcene_{part}.{kind}") for kind in ("data", "labels")
+    )
+    values, classes = read_integers(data, N_FEATURES), read_integers(labels, 1)[:, 0]
+    if len(values) != N_EACH or values.min() < 0 or values.max() > LARGEST:
+        raise ValueError(
+            f"{data.label}: expected {N_EACH} samples of values from 0 to {LARGEST}, got "
+            f"{len(values)} samples."
+        )
+    if (total := int(values.sum())) != SUMS[part]:
+        raise ValueError(
+            f"{data.label}: expected values with the sum {SUMS[part]}, as those published, got "
+            f"{total}; the file was changed or cut off, get it again from {REMOTE.urls[0]}."
+        )
+    positive = classes == 1
+    if len(classes) != N_EACH or positive.sum() != N_POSITIVE or not (abs(classes) == 1).all():
+        raise ValueError(
+            f"{labels.label}: expected {N_EACH} labels, {N_POSITIVE} of them 1 and the others -1, "
+            f"got {len(classes)}, {positive.sum()} of them 1."
+        )
+    return values.astype(np.uint16), positive

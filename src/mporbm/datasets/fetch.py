@@ -1,0 +1,140 @@
+"""Where the files of a data set are: a folder of the user, the cache, or the publisher."""
+
+import hashlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+DATA_VARIABLE = "MPORBM_DATA"
+CACHE_VARIABLE = "MPORBM_CACHE"
+TIMEOUT = 30.0
+"""Seconds that a server may be silent."""
+
+
+class DatasetNotFoundError(OSError):
+    """A data set that is neither on this computer nor can be downloaded."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file as it is published.
+
+    Parameters
+    ----------
+    name
+        Its name on this computer.
+    urls
+        Its addresses, in the order to try them.
+    sha256
+        Its SHA-256, where that is known; what is in it has to be checked otherwise.
+    aliases
+        Other names under which users have it.
+    members
+        The files of an archive that may be there by themselves instead.
+    """
+
+    name: str
+    urls: tuple[str, ...]
+    sha256: str | None = None
+    aliases: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+
+
+def data_folder(dataset: str) -> Path | None:
+    """The folder that the user keeps a data set in, if there is one."""
+    value = os.environ.get(DATA_VARIABLE)
+    if not value:
+        return None
+    root = Path(value).expanduser()
+    if not root.is_dir():
+        raise NotADirectoryError(
+            f"{DATA_VARIABLE}={value}: expected a folder with one folder for each data set, such "
+            f"as {root / dataset}, but there is no such folder; create it, or unset the variable."
+        )
+    return root / dataset
+
+
+def cache_folder(dataset: str) -> Path:
+    """The folder that downloads of a data set go to."""
+    value = os.environ.get(CACHE_VARIABLE)
+    if value:
+        return Path(value).expanduser() / dataset
+    import pooch
+
+    return Path(pooch.os_cache("mporbm")) / dataset
+
+
+def folders(dataset: str) -> list[Path]:
+    """The folders to look for a data set in, in this order."""
+    own = data_folder(dataset)
+    return [cache_folder(dataset)] if own is None else [own, cache_folder(dataset)]
+
+
+def fetch(dataset: str, remote: Remote) -> Path:
+    """A published file: one of the user, that of the cache, or a new download."""
+    own = data_folder(dataset)
+    if own is not None and (path := own / remote.name).is_file():
+        if not _is_published(path, remote):
+            raise ValueError(
+                f"{path}: expected the file as it is published, of SHA-256 {remote.sha256}, got "
+                f"other bytes; it may be cut off: get it again from {remote.urls[0]}, or delete it "
+                f"to have that done."
+            )
+        return path
+    path = cache_folder(dataset) / remote.name
+    if path.is_file() and _is_published(path, remote):
+        return path
+    return _download(dataset, remote)
+
+
+def _is_published(path: Path, remote: Remote) -> bool:
+    if remote.sha256 is None:
+        return True
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == remote.sha256
+
+
+def _download(dataset: str, remote: Remote) -> Path:
+    import pooch
+
+    folder = cache_folder(dataset)
+    known = None if remote.sha256 is None else f"sha256:{remote.sha256}"
+    logger = pooch.get_logger()
+    level = logger.level
+    reasons = []
+    # Its own messages say less than ours, and more often.
+    logger.setLevel("WARNING")
+    try:
+        for url in remote.urls:
+            print(f"Downloading {url} to {folder}", file=sys.stderr)
+            try:
+                return Path(
+                    pooch.retrieve(
+                        url,
+                        known,
+                        fname=remote.name,
+                        path=folder,
+                        downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
+                    )
+                )
+            # Those of servers and disks, and that of a file with another hash.
+            except (OSError, ValueError) as error:
+                reasons.append(f"{url}: {' '.join(str(error).split()).rstrip('.')}")
+    finally:
+        logger.setLevel(level)
+    raise DatasetNotFoundError(
+        f"{dataset}: {remote.name} is not on this computer and could not be downloaded: "
+        f"{'; '.join(reasons)}. {_advice(dataset, remote)}"
+    )
+
+
+def _advice(dataset: str, remote: Remote) -> str:
+    """How to get a file by hand."""
+    own = data_folder(dataset)
+    if own is None:
+        place = f"{cache_folder(dataset)} or ${DATA_VARIABLE}/{dataset}"
+    else:
+        place = f"{own} (${DATA_VARIABLE}/{dataset})"
+    members = f", or {', '.join(remote.members)} out of it," if remote.members else ""
+    return f"Get it from {remote.urls[0]} and put it{members} into {place}."

@@ -1,0 +1,84 @@
+"""The published data sets, where the variable MPORBM_DATA names a folder with them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from mporbm import datasets
+
+FOLDER = os.environ.get("MPORBM_DATA")
+pytestmark = pytest.mark.skipif(not FOLDER, reason="MPORBM_DATA is not set: no real data")
+
+
+@pytest.fixture(autouse=True)
+def folder(offline):
+    """The folder of the real data; nothing was downloaded from it at the end."""
+    yield Path(FOLDER)
+    assert offline == []
+
+
+TRAIN = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+
+
+@pytest.mark.parametrize(
+    ("subset", "counts", "mean"), [("train", TRAIN, 0.1307), ("test", TEST, 0.1325)]
+)
+def test_mnist(subset, counts, mean):
+    bunch = datasets.load_mnist(subset)
+    assert bunch.data.shape == (sum(counts), 28, 28)
+    assert bunch.data.dtype == np.uint8
+    assert_array_equal(np.bincount(bunch.target), counts)
+    assert bunch.data.mean() / 255 == pytest.approx(mean, abs=5e-5)
+
+
+def test_alphadigits():
+    bunch = datasets.load_alphadigits()
+    assert bunch.data.shape == (1404, 20, 16)
+    assert bunch.data.sum() == 185346
+    assert_array_equal(np.bincount(bunch.target), [39] * 36)
+    assert bunch.target_names == list("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    # A 1 is a stroke from the top to the bottom.
+    assert bunch.data[bunch.target == 1].any(axis=2).mean() > 0.9
+
+
+def test_arcene():
+    bunch = datasets.load_arcene()
+    assert bunch.data.shape == (200, 10000)
+    assert bunch.data.dtype == np.uint16
+    assert (bunch.data[:100].sum(), bunch.data[100:].sum()) == (70726744, 71410108)
+    assert (bunch.data[:100].max(), bunch.data[100:].max()) == (924, 999)
+    assert_array_equal(np.bincount(bunch.target[:100]), [56, 44])
+    assert_array_equal(np.bincount(bunch.target[100:]), [56, 44])
+
+
+def test_drivface(folder):
+    gaze = datasets.load_drivface()
+    assert gaze.data.shape == (606, 80, 80)
+    assert gaze.data.dtype == np.uint8
+    assert_array_equal(np.bincount(gaze.target), [27, 546, 33])
+    assert_array_equal(np.bincount(datasets.load_drivface("subject").target), [179, 170, 167, 90])
+    derived = folder / "drivface" / "drivface_faces_80x80.npz"
+    if derived.exists() and "drivPoints.txt" in gaze.source:
+        with np.load(derived) as arrays:
+            assert_array_equal(gaze.data, arrays["images"])
+            assert_array_equal(gaze.target, arrays["gaze"] - 1)
+
+
+def test_coil():
+    bunch = datasets.load_coil100([41, 80])
+    assert bunch.data.shape == (144, 128, 128, 3)
+    assert bunch.target_names == ["obj41", "obj80"]
+    assert_array_equal(bunch.angle, [*range(0, 360, 5)] * 2)
+    # Neighbouring poses are more alike than opposite ones.
+    images = bunch.data[:72].astype(float)
+    near, far = (np.abs(images - np.roll(images, step, axis=0)).mean() for step in (1, 36))
+    assert near < far
+
+
+def test_objects_of_coil():
+    with pytest.raises(ValueError, match=r"objects: expected some of .*41-80.*, got also 101;"):
+        datasets.load_coil100([41, 101])
