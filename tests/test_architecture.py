@@ -8,7 +8,10 @@ from pathlib import Path
 import mporbm
 
 PACKAGE = Path(mporbm.__file__).parent
-LAYERS = ["tensor", "machine", "sampling", "learning", "estimators", "diagram", "pictures", "cli"]
+LAYERS = [
+    *("tensor", "machine", "sampling", "learning", "estimators"),
+    *("datasets", "diagram", "pictures", "paper", "report", "cli"),
+]
 
 
 def imported_layers(path: Path) -> set[str]:

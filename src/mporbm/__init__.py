@@ -6,7 +6,18 @@ from typing import Any
 
 __version__ = _version("mporbm")
 
-_LAYERS = ("diagram", "estimators", "learning", "machine", "pictures", "sampling", "tensor")
+_LAYERS = (
+    "datasets",
+    "diagram",
+    "estimators",
+    "learning",
+    "machine",
+    "paper",
+    "pictures",
+    "report",
+    "sampling",
+    "tensor",
+)
 _ESTIMATORS = ("MPORBM", "RBM", "MvRBM", "TvRBM", "BitPlanes", "Binarize", "load")
 __all__ = [*_ESTIMATORS, *_LAYERS]
 

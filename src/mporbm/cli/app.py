@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from . import fit, infer, model
+from . import fit, infer, model, reproduce
 
 app = typer.Typer(
     name="mporbm",
@@ -31,10 +31,12 @@ for command in (
     model.inspect,
     model.compress,
     model.draw,
+    reproduce.reproduce,
 ):
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    app.command(no_args_is_help=True, help=text)(command)
+    # This one needs no arguments.
+    app.command(no_args_is_help=command is not reproduce.reproduce, help=text)(command)
 
 
 def _print_version(wanted: bool) -> None:

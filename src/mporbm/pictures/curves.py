@@ -80,35 +80,69 @@ def rank_error_curve(
     >>> errors = {"3000 samples": [[8.1, 7.5], [6.9, 7.1], [6.4, 6.6]]}
     >>> figure = rank_error_curve([1, 10, 40], errors, {"RBM": [6.9, 6.6]})
     """
+    return rank_error_panels(ranks, {"": (errors, baseline)}, xlabel=xlabel, ylabel=ylabel)
+
+
+def rank_error_panels(
+    ranks: Any,
+    panels: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any] | None]],
+    *,
+    xlabel: str = "MPO-rank",
+    ylabel: str = "classification error (%)",
+) -> Figure:
+    """The charts of `rank_error_curve` side by side, on one scale.
+
+    Parameters
+    ----------
+    ranks
+        The ranks of all curves, in any order.
+    panels
+        For the title of each chart its errors and its baseline, as for `rank_error_curve`. The
+        legend is that of the last one, so all should have the same names.
+    """
     places, order = _check_ranks(ranks)
-    curves = {
-        name: _check_errors(f"errors[{name!r}]", values, len(places))[order]
-        for name, values in _check_mapping("errors", errors).items()
-    }
-    if not curves:
-        raise ValueError("errors: expected at least one curve, got none.")
-    levels = {
-        name: _check_level(f"baseline[{name!r}]", values)
-        for name, values in _check_mapping("baseline", {} if baseline is None else baseline).items()
-    }
-    figure = Figure(figsize=(5.5, 3.2), layout="constrained")
-    axis = figure.add_subplot()
+    if not _check_mapping("panels", panels):
+        raise ValueError("panels: expected at least one chart, got none.")
+    figure = Figure(figsize=(2.3 + 3.2 * len(panels), 3.2), layout="constrained")
+    axes: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axis, (title, (errors, baseline)) in zip(axes, panels.items(), strict=True):
+        curves = {
+            name: _check_errors(f"errors[{name!r}]", values, len(places))[order]
+            for name, values in _check_mapping("errors", errors).items()
+        }
+        if not curves:
+            raise ValueError("errors: expected at least one curve, got none.")
+        given = _check_mapping("baseline", {} if baseline is None else baseline)
+        levels = {
+            name: _check_level(f"baseline[{name!r}]", values) for name, values in given.items()
+        }
+        _draw_ranks(axis, places, curves, levels)
+        axis.set_xlabel(xlabel)
+        if title:
+            axis.set_title(title, loc="left", fontsize=NORMAL)
+    axes[0].set_ylabel(ylabel)
+    axes[0].set_ylim(0.0, None)
+    add_legend(axes[-1])
+    return figure
+
+
+def _draw_ranks(
+    axis: Axes, places: NDArray[np.float64], curves: Mapping[str, Any], levels: Mapping[str, Any]
+) -> None:
+    """Curves over the ranks, and horizontal lines."""
     for k, (name, values) in enumerate(curves.items()):
         _draw_mean(axis, places, values, {**line_style(k, len(places)), "label": name})
-    axis.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
+    axis.set_xscale("log")
     # Baselines go from frame to frame.
     ends = np.asarray(axis.get_xlim())
     for k, (name, values) in enumerate(levels.items(), start=len(curves)):
         level = {**line_style(k, 2), "label": name, "marker": "", "linestyle": "--"}
         _draw_mean(axis, ends, np.repeat(values, 2, axis=0), level)
     axis.set_xlim(*ends)
-    axis.set_ylim(0.0, None)
     axis.xaxis.set_major_locator(FixedLocator(_ticks(places)))
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.xaxis.set_minor_locator(NullLocator())
-    add_legend(axis)
     tidy(axis)
-    return figure
 
 
 def _history(model: Any) -> list[dict[str, Any]]:

@@ -1,0 +1,208 @@
+"""Runs of experiments: each is done once, its outcome kept in a file, on all cores."""
+
+import hashlib
+import importlib
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+Outcome = dict[str, Any]
+"""What a run found, as JSON can hold it, with its time in "seconds"."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One piece of an experiment, which a single process does.
+
+    Its outcome is ``run(**configuration)`` of a module, which has a number ``REVISION``, too: to be
+    raised when outcomes change, so that those that were kept are made again.
+
+    Parameters
+    ----------
+    module
+        The full name of the module.
+    configuration
+        The arguments, as JSON can hold them, the seed among them.
+    cost
+        About how long it takes, in any unit that all runs share: for the time left.
+    """
+
+    module: str
+    configuration: Mapping[str, Any] = field(hash=False)
+    cost: float = field(default=1.0, compare=False)
+
+    def path(self, folder: Path) -> Path:
+        """The file of its outcome: its name is a hash of what was asked."""
+        asked = {**self.configuration, "revision": _module(self.module).REVISION}
+        digest = hashlib.sha256(_canonical(asked).encode()).hexdigest()
+        return folder / f"{self.module.rpartition('.')[2]}-{digest[:20]}.json"
+
+    def outcome(self, folder: Path) -> Outcome | None:
+        """What was found before, if it was."""
+        try:
+            kept = json.loads(self.path(folder).read_text(encoding="utf-8"))
+            found: Outcome = {**kept["outcome"], "seconds": float(kept["seconds"])}
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            # A file that cannot be understood is made again.
+            return None
+        return found
+
+    def perform(self, folder: Path) -> None:
+        """Do it, and keep its outcome."""
+        start = time.perf_counter()
+        outcome = _module(self.module).run(**self.configuration)
+        kept = {
+            "module": self.module,
+            "configuration": dict(self.configuration),
+            "seconds": round(time.perf_counter() - start, 2),
+            "outcome": outcome,
+        }
+        write_text(self.path(folder), json.dumps(kept, allow_nan=False))
+
+
+def perform_all(
+    runs: Iterable[Run], folder: Path, *, n_jobs: int | None = None, shown: bool = True
+) -> None:
+    """Do all runs whose outcome is not there yet.
+
+    Every process has a core of its own. A killed or failed run loses only itself: the others are
+    finished, and found when all of them are asked for again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = list({run.path(folder): run for run in runs}.values())
+    missing = [run for run in wanted if run.outcome(folder) is None]
+    # The longest first, so that no core waits for another in the end.
+    missing.sort(key=lambda run: -run.cost)
+    with _progress(shown) as progress:
+        task = progress.add_task("", total=sum(run.cost for run in wanted))
+        progress.advance(task, sum(run.cost for run in wanted) - sum(run.cost for run in missing))
+        failures = []
+        with _terminable():
+            for run, error in _performed(missing, folder, n_jobs):
+                progress.advance(task, run.cost)
+                progress.update(task, description=_described(run))
+                if error is not None:
+                    failures.append((run, error))
+    if failures:
+        run, error = failures[0]
+        raise ChildProcessError(
+            f"{len(failures)} of {len(wanted)} runs failed, the others are kept in {folder}; the "
+            f"first is {_described(run)}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that a crash leaves the old one or the new one, never half of one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def available_cores() -> list[int]:
+    """The numbers of the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _performed(
+    missing: Sequence[Run], folder: Path, n_jobs: int | None
+) -> Iterable[tuple[Run, Exception | None]]:
+    """Each run when it is done, with its error if it failed."""
+    cores = available_cores()[:n_jobs]
+    if not missing:
+        return
+    # Processes are started anew: JAX has threads, with which a fork can hang.
+    context = multiprocessing.get_context("spawn")
+    free = context.Queue()
+    for core in cores:
+        free.put(core)
+    pool = ProcessPoolExecutor(
+        min(len(cores), len(missing)), context, initializer=_start, initargs=(free, folder)
+    )
+    try:
+        futures = {pool.submit(run.perform, folder): run for run in missing}
+        for future in as_completed(futures):
+            error = future.exception()
+            if error is not None and not isinstance(error, Exception):
+                raise error
+            yield futures[future], error
+    finally:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Make SIGTERM an exception, so that no process is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _start(free: Any, folder: Path) -> None:
+    """Give this process a core of its own, and what other processes have compiled."""
+    # JAX and BLAS then start one thread each.
+    core = free.get()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {core})
+    import jax
+
+    from ..learning.training import DivergenceWarning
+
+    # Outcomes tell of it where it matters.
+    warnings.simplefilter("ignore", DivergenceWarning)
+    jax.config.update("jax_compilation_cache_dir", str(folder / "compiled"))  # type: ignore[no-untyped-call]
+    # Progress belongs to the process that waits.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _described(run: Run) -> str:
+    values = [str(value) for value in run.configuration.values() if isinstance(value, str | int)]
+    return " ".join([run.module.rpartition(".")[2], *values])
+
+
+def _progress(shown: bool) -> Progress:
+    columns = (
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    return Progress(*columns, console=Console(stderr=True), disable=not shown)
