@@ -10,8 +10,8 @@ BIN := $(VENV)/bin
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.demo ## train the four machines on digits, classify by their features (build/demo)
-	$(BIN)/python examples/digits.py --out build/demo
+demo: $(VENV)/.demo ## repeat the paper's experiments on digits, in some minutes (build/demo)
+	$(BIN)/mporbm reproduce --quick --out build/demo
 
 test: $(VENV)/.test ## run the tests on all cores
 	$(BIN)/python -m pytest -q -n auto

@@ -18,6 +18,7 @@ from mporbm import MPORBM
 from mporbm.machine import DenseCoupling
 from mporbm.pictures import (
     rank_error_curve,
+    rank_error_panels,
     receptive_fields,
     sample_grid,
     singular_values,
@@ -318,6 +319,31 @@ def test_rank_error_curve_is_the_mean_within_a_band(rng):
     assert_allclose([level.min(), level.max()], 7.0 + np.sqrt(2.0) * np.array([-1.0, 1.0]))
 
 
+def test_rank_error_panels_are_curves_on_one_scale(rng):
+    errors = {"3000 images": rng.uniform(5.0, 9.0, (3, 4)), "4000 images": np.full((3, 4), 30.0)}
+    level = {"RBM": [6.0, 8.0]}
+    panels = {title: ({"ours": values}, level) for title, values in errors.items()}
+    figure = draw(rank_error_panels([40, 1, 10], panels, xlabel="rank", ylabel="error"))
+    assert [axis.get_title(loc="left") for axis in figure.axes] == list(errors)
+    assert [place(axis) for axis in figure.axes] == [(0, 0), (0, 1)]
+    assert [axis.get_xlabel() for axis in figure.axes] == ["rank", "rank"]
+    assert [axis.get_ylabel() for axis in figure.axes] == ["error", ""]
+    assert [axis.get_legend() is not None for axis in figure.axes] == [False, True]
+    limits = {axis.get_ylim() for axis in figure.axes}
+    assert len(limits) == 1
+    ((low, high),) = limits
+    assert low == 0.0
+    assert high > 30.0
+    for axis, (curves, baseline) in zip(figure.axes, panels.values(), strict=True):
+        (alone,) = rank_error_curve([40, 1, 10], curves, baseline).axes
+        assert not alone.get_title(loc="left")
+        assert lines(axis).keys() == lines(alone).keys() == {"ours", "RBM"}
+        for name, line in lines(alone).items():
+            assert_array_equal(lines(axis)[name].get_xydata(), line.get_xydata())
+        assert len(axis.collections) == len(alone.collections) == 2
+        assert axis.get_xlim() == alone.get_xlim()
+
+
 def test_numbers_at_the_rank_axis_do_not_touch():
     (axis,) = draw(rank_error_curve(RANKS, {"error": np.ones(11)}, ylabel="error (%)")).axes
     texts = sorted(axis.get_xticklabels(), key=lambda text: text.get_position()[0])
@@ -338,6 +364,9 @@ FIGURES = {
     "training_curves": training_curves,
     "singular_values": singular_values,
     "rank_error_curve": lambda model: rank_error_curve(RANKS, {"3000 samples": np.ones((11, 2))}),
+    "rank_error_panels": lambda model: rank_error_panels(
+        RANKS, {f"{n} training images": ({"ours": np.ones(11)}, {"RBM": 2.0}) for n in (3000, 4000)}
+    ),
 }
 
 
@@ -440,6 +469,13 @@ BAD_INPUT = [
         r"baseline\['RBM'\]: expected a number, or one for each seed, got shape \(2, 2\)",
     ),
     (lambda: rank_error_curve([1], {"a": [1.0]}, 5.0), TypeError, "baseline: .*got float"),
+    (lambda: rank_error_panels([1], {}), ValueError, "panels: expected at least one chart, got"),
+    (lambda: rank_error_panels([1], [1.0]), TypeError, "panels: expected a dict.*got list"),
+    (
+        lambda: rank_error_panels([1], {"a": ({"b": [1.0]}, None), "c": ({}, None)}),
+        ValueError,
+        "errors: expected at least one curve",
+    ),
 ]
 
 

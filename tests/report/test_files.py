@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from mporbm.report import render, write
+from mporbm.report import render, render_markdown, write
 from report import example
 from report.markup import find, parse
 
@@ -79,7 +79,9 @@ def test_write_gives_the_page(own_folder):
     path = write(example.results(), own_folder)
     assert path == own_folder / "report.html"
     assert path.read_bytes() == render(example.results(), own_folder).encode()
-    assert files(own_folder) == sorted([*before, "report.html"])
+    markdown = path.with_suffix(".md")
+    assert markdown.read_bytes() == render_markdown(example.results(), own_folder).encode()
+    assert files(own_folder) == sorted([*before, "report.html", "report.md"])
     (own_folder / "plain").touch()
     assert path.stat().st_mode == (own_folder / "plain").stat().st_mode
 

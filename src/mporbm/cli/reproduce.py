@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -79,17 +79,7 @@ def reproduce(
         shown=report.shown and sys.stderr.isatty(),
     )
     path = page.write(results, out)
-    facts: dict[str, Any] = {
-        "report": str(path),
-        "results": str(out / "results.json"),
-        "verdicts": {},
-    }
-    texts: list[Any] = []
+    facts = {"report": str(path), "results": str(out / "results.json")}
     signs = {True: "confirmed", False: "not confirmed", None: "open"}
-    for section in results["sections"]:
-        verdicts = [*section["verdicts"], *(v for t in section["tables"] for v in t["verdicts"])]
-        facts["verdicts"][section["name"]] = verdicts
-        if verdicts:
-            texts.append(section["title"])
-            texts += [f"  {signs[verdict['holds']]}: {verdict['text']}" for verdict in verdicts]
-    report.finish(facts, *texts, f"Report: {path}")
+    texts = [f"{signs[verdict['holds']]}: {verdict['text']}" for verdict in results["summary"]]
+    report.finish({**facts, "summary": results["summary"]}, *texts, f"Report: {path}")

@@ -179,8 +179,16 @@ def _start(free: Any, folder: Path) -> None:
     # Outcomes tell of it where it matters.
     warnings.simplefilter("ignore", DivergenceWarning)
     jax.config.update("jax_compilation_cache_dir", str(folder / "compiled"))  # type: ignore[no-untyped-call]
-    # Progress belongs to the process that waits.
+    # The process that waits decides what an interruption means, and is not outlived.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _module(name: str) -> Any:

@@ -50,6 +50,8 @@ def compare(
     elif difference.n > 1 and low > 0.0:
         holds = False
     outcome = {True: "better", False: "worse", None: "no clear difference"}[holds]
+    if difference.n < 2:
+        outcome = "one run cannot tell"
     shown = with_interval(difference, unit, digits)
     return verdict(holds, f"{first} {MINUS} {second} = {shown}: {outcome}.")
 

@@ -72,6 +72,7 @@ class Figure:
     """A picture with its address."""
 
     name: str
+    path: str
     address: str
     caption: str
     alt: str
@@ -155,6 +156,7 @@ def _figure(place: Place, folder: Path) -> Figure:
     entries = place.entries("name", "path", "caption", "alt")
     return Figure(
         name=_name(entries["name"]),
+        path=entries["path"].text(),
         address=data_address(entries["path"], folder),
         caption=_prose(entries["caption"]),
         alt=entries["alt"].filled(),

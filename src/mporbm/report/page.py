@@ -1,6 +1,7 @@
-"""The page: results and pictures in, one HTML file out."""
+"""The page: results and pictures in, one HTML file out; and the same as Markdown."""
 
 import os
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from .document import read
+
+MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
+"""What Markdown would take for more than a letter."""
 
 
 def render(results: Mapping[str, Any], folder: Path) -> str:
@@ -28,26 +32,48 @@ def render(results: Mapping[str, Any], folder: Path) -> str:
     FileNotFoundError
         If a picture is missing.
     """
-    report = read(results, Path(folder))
+    return _filled("report.html.jinja", results, folder)
+
+
+def render_markdown(results: Mapping[str, Any], folder: Path) -> str:
+    """The same as Markdown, which refers to the pictures."""
+    page = _filled("report.md.jinja", results, folder)
+    return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
+
+
+def write(results: Mapping[str, Any], folder: Path) -> Path:
+    """Write ``report.html`` and ``report.md`` into the folder, whole or not at all.
+
+    Returns
+    -------
+    Path
+        Of the HTML page.
+    """
+    target = Path(folder) / "report.html"
+    pages = {target: render(results, folder)}
+    pages[target.with_suffix(".md")] = render_markdown(results, folder)
+    for path, page in pages.items():
+        _replace(path, page)
+    return target
+
+
+def _filled(template: str, results: Mapping[str, Any], folder: Path) -> str:
     environment = Environment(
         loader=PackageLoader("mporbm.report", ""),
-        autoescape=True,
+        autoescape=template.endswith(".html.jinja"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("report.html.jinja").render(report=report)
+    environment.filters["plain"] = lambda text: MARKDOWN.sub(r"\\\1", text)
+    return environment.get_template(template).render(report=read(results, Path(folder)))
 
 
-def write(results: Mapping[str, Any], folder: Path) -> Path:
-    """Write the page as ``report.html`` into the folder, whole or not at all; its path."""
-    target = Path(folder) / "report.html"
-    page = render(results, folder)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
+def _replace(path: Path, page: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         temporary.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(temporary, target)
+        os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    return target

@@ -1,0 +1,122 @@
+"""Outcomes of the form that runs have, made up in no time: numbers that differ, but not by chance.
+
+`form` of them is that of real outcomes, which the tests of each experiment compare.
+"""
+
+import hashlib
+
+import numpy as np
+
+from mporbm.paper import generation, table4
+from mporbm.paper.tasks import TASKS
+
+N_WEIGHTS = {"RBM": 78400, "MvRBM": 560, "TvRBM": 6240, "MPORBM": 22400}
+
+
+def number(*what):
+    """A number from 1 to 31 with two decimals, for each thing another one."""
+    digest = hashlib.sha256(repr(what).encode()).hexdigest()
+    return int(digest, 16) % 3000 / 100 + 1
+
+
+def tables1_3(task):
+    size = [int(n) for n in TASKS[task].value_shape]
+    return {
+        "shape": size,
+        "range": [0, 2 ** TASKS[task].n_bits - 1],
+        "n_samples": 1200,
+        "n_classes": 10,
+        "parts": [340, 430, 430],
+        "source": f"where {task} is from",
+    }
+
+
+def table4_run(task, machine, seed):
+    def errors(*way):
+        return {measure: number(task, machine, seed, way, measure) for measure in MEASURES}
+
+    if machine == "baselines":
+        coded = ("bits", "gray") if TASKS[task].n_bits > 1 else ("bits",)
+        if TASKS[task].n_bits == 1 and TASKS[task].threshold is None:
+            coded = ()
+        ways = ["raw values", *(coding for coding in coded if coding in TASKS[task].codings)]
+        names = [f"1-NN on {way}, {distance}" for way in ways for distance in table4.DISTANCES]
+        return {"baselines": {name: errors(name) for name in (*names, "majority class")}}
+    large = machine == "RBM" and TASKS[task].n_dense_weights > table4.LARGEST_DENSE
+    rate = "auto" if machine in ("RBM", "gauge") else 0.1
+
+    def tested(coding, feature, distance):
+        choice = {"coding": coding, "feature": feature, "distance": distance}
+        choice |= {"rate": rate, "n_iter": 3}
+        validation = number(task, machine, seed, "validation")
+        way = (feature, distance)
+        return {**errors(way), "validation": validation, "choice": choice}
+
+    columns = {
+        f"{feature}, {distance}": None if large else tested("bits", feature, distance)
+        for feature, distance in table4.COLUMNS
+    }
+    chosen = tested("values" if large else "bits", "field", "cosine")
+    chosen |= errors("chosen")
+    return {"columns": columns, "chosen": chosen, "parameters": 0 if large else 1000 + seed}
+
+
+MEASURES = ("error", "balanced")
+
+
+def figure7_run(rule, rank, n_train, n_asked, n_iter, offline, seed):
+    what = (rule, rank, n_train, seed)
+    if rule == "baselines":
+        return {name: number(*what, name) for name in ("raw values", "binary images")}
+    ways = ("probability, euclidean", "field, euclidean", "field, cosine")
+    columns = {
+        way: {
+            "error": number(*what, way),
+            "validation": number(*what, way, "validation"),
+            "rate": 0.02 if rule == "plain" else "auto",
+            "stopped": False,
+        }
+        for way in ways
+    }
+    return {"columns": columns, "parameters": 1000 + rank}
+
+
+QUESTIONS = ("right", "bottom", "10%", "15%", "20%")
+
+
+def generation_run(machine, n_iter, n_validation, n_test, offline, seed):
+    machines = machine != "baselines"
+    ways = ("one pass", "posterior mean") if machines else ("mean training image", "given as it is")
+    psnr = {way: {q: number(machine, seed, way, q) for q in QUESTIONS} for way in ways}
+    if not machines:
+        return {"psnr": psnr}
+    rng = np.random.default_rng(len(machine))
+
+    def picture():
+        # Two instead of ten: drawing takes its time.
+        return generation.encode(rng.random((2, 28, 28)))
+
+    return {
+        "psnr": psnr,
+        "validation": number(machine, seed),
+        "weight_decay": 0.1,
+        "parameters": N_WEIGHTS[machine],
+        "pictures": {question: picture() for question in QUESTIONS},
+        "original": picture(),
+        "given": {question: picture() for question in QUESTIONS},
+    }
+
+
+RUNS = {
+    "tables1_3": tables1_3,
+    "table4": table4_run,
+    "figure7": figure7_run,
+    "generation": generation_run,
+}
+
+
+def form(value):
+    """Which entries of which types there are."""
+    if isinstance(value, dict):
+        return {key: form(entry) for key, entry in value.items()}
+    return [form(entry) for entry in value] if isinstance(value, list) else type(value)

@@ -1,0 +1,308 @@
+"""Table 4: everything is chosen on validation samples; test samples are used once."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from mporbm import MPORBM
+from mporbm.paper import neighbours, table4, tasks
+from mporbm.paper.scale import Scale
+from mporbm.paper.tasks import TASKS, Task, split
+from paper import fakes
+
+FLAT = Task(
+    *("Flat", dict, (3, 2), (2, 2), ((3, 2), (2, 2))), n_bits=1, rank=2, n_iter=4, codings=("bits",)
+)
+DEEP = Task(
+    *("Deep", dict, (3, 2, 2), (2, 2, 1), ((3, 4), (2, 2))),
+    n_bits=2,
+    rank=2,
+    n_iter=4,
+    codings=("bits", "values"),
+)
+GRAY = replace(DEEP, title="Gray", codings=("bits", "gray", "values"))
+BITS = replace(DEEP, title="Bits", codings=("bits",))
+WAYS = ("probability, euclidean", "field, euclidean", "field, cosine")
+
+
+def noisy(task, seed=0):
+    """Samples around a prototype of each of three classes, 12 of each."""
+    rng = np.random.default_rng(seed)
+    labels, levels = np.arange(36) % 3, 2**task.n_bits
+    values = rng.integers(levels, size=(3, 3, 2))[labels]
+    hit = rng.random(values.shape) < 0.3
+    values = np.where(hit, rng.integers(levels, size=values.shape), values)
+    return SimpleNamespace(data=values.astype(np.uint8), target=labels, source="nowhere")
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Do a run of a small task, maybe with other samples."""
+
+    def call(task, machine, data=None, seed=0):
+        tasks.samples.cache_clear()
+        data = noisy(task) if data is None else data
+        monkeypatch.setitem(TASKS, task.title, replace(task, load=lambda: data))
+        return table4.run(task.title, machine, seed)
+
+    yield call
+    tasks.samples.cache_clear()
+
+
+def with_other_test_samples(task, seed=0):
+    """The same data but for what is only used in the end."""
+    data = noisy(task)
+    test = split(data.target, seed, task.train_share).test
+    data.data[test] = 2**task.n_bits - 1 - data.data[test]
+    return data
+
+
+def untested(outcome):
+    """An outcome without what test samples may change."""
+    if isinstance(outcome, dict):
+        return {k: untested(v) for k, v in outcome.items() if k not in ("error", "balanced")}
+    return outcome
+
+
+MACHINES = [(FLAT, machine) for machine in ("RBM", "TvRBM", "CD-AOP", "gauge")]
+MACHINES += [(BITS, "MvRBM"), (DEEP, "CD-SU")]
+
+
+def test_every_machine_is_trained_here():
+    assert {machine for _, machine in MACHINES} == table4.MACHINES.keys()
+
+
+@pytest.mark.parametrize(
+    ("task", "machine"), MACHINES, ids=lambda x: x if isinstance(x, str) else x.title
+)
+def test_a_machine_is_chosen_without_the_test_samples(run, monkeypatch, task, machine):
+    candidates = []
+    collect = table4._candidates
+
+    def collected(*args):
+        found = collect(*args)
+        candidates.extend(found)
+        return found
+
+    monkeypatch.setattr(table4, "_candidates", collected)
+    outcome = run(task, machine)
+    assert json.loads(json.dumps(outcome, allow_nan=False)) == outcome
+    assert outcome["columns"].keys() == {*WAYS}
+    assert_best(task, outcome["chosen"], candidates)
+    bits = [c for c in candidates if c["coding"] == "bits"]
+    for way in WAYS:
+        assert_best(
+            task,
+            outcome["columns"][way],
+            [c for c in bits if f"{c['feature']}, {c['distance']}" == way],
+        )
+    assert outcome["parameters"] == bits[0]["parameters"]
+    # Every machine looks at what it may: rates, epochs, features and distances.
+    n_rates = 1 if machine in ("RBM", "gauge") else 2
+    assert len(candidates) == len(task.codings) * n_rates * 2 * 2 * 2
+    assert {c["coding"] for c in candidates} == {*task.codings}
+    # Validation and choice stay, whatever the test samples are.
+    other = run(task, machine, with_other_test_samples(task))
+    assert untested(other) == untested(outcome)
+    assert other["chosen"]["error"] != outcome["chosen"]["error"]
+
+
+def assert_best(task, found, candidates):
+    """The first of those with the lowest error on validation samples was tested."""
+    data = noisy(task)
+    y, parts = data.target, split(data.target, 0, task.train_share)
+    assert {len(parts.train), len(parts.validation), len(parts.test)} == {18, 9}
+
+    def errors(candidate, part):
+        features = candidate["features"]
+        predicted = neighbours.classify(
+            features[parts.train], y[parts.train], features[part], candidate["distance"]
+        )
+        wrong = predicted != y[part]
+        classes = [wrong[y[part] == label].mean() for label in range(3)]
+        return 100 * wrong.mean(), 100 * np.mean(classes)
+
+    left_out = [
+        neighbours.leave_one_out_error_rate(
+            c["features"][parts.train], y[parts.train], c["distance"]
+        )
+        for c in candidates
+    ]
+    validation = [errors(c, parts.validation)[0] for c in candidates]
+    order = sorted(range(len(candidates)), key=lambda k: (validation[k], left_out[k], k))
+    best = candidates[order[0]]
+    assert found["validation"] == pytest.approx(min(validation))
+    assert found["choice"] == {name: best[name] for name in found["choice"]}
+    assert found["choice"].keys() == {"coding", "feature", "distance", "rate", "n_iter"}
+    assert (found["error"], found["balanced"]) == pytest.approx(errors(best, parts.test))
+
+
+def test_features_are_those_of_the_paper(run):
+    """Algorithm 1 as it is written, for as many epochs as it says."""
+    data = noisy(FLAT)
+    parts = split(data.target, 0, 0.5)
+    (*_, candidate) = [
+        c
+        for c in table4._candidates(FLAT, "CD-AOP", "bits", data.data, data.target, parts, 0)
+        if (c["rate"], c["n_iter"], c["distance"]) == (0.1, 1, "euclidean")
+    ]
+    plain = MPORBM(
+        (2, 2), rank=2, scheme="aop", gauge=None, init="random", learning_rate=0.1, n_iter=1
+    )
+    plain.set_params(random_state=0, feature="field").fit(data.data[parts.train])
+    assert candidate["feature"] == "field"
+    assert_allclose(candidate["features"], plain.transform(data.data))
+
+
+def test_probabilities_are_those_of_the_fields(run):
+    data = noisy(FLAT)
+    parts = split(data.target, 0, 0.5)
+    found = table4._candidates(FLAT, "gauge", "bits", data.data, data.target, parts, 0)
+    probability, _, field, _ = (c["features"] for c in found[:4])
+    assert_allclose(probability, expit(field))
+
+
+@pytest.mark.parametrize("task", [*TASKS.values(), FLAT, DEEP], ids=lambda task: task.title)
+def test_all_machines_make_the_same_number_of_updates(task):
+    expected = table4._epochs(task, "CD-AOP")
+    assert expected[-1] == task.n_iter
+    assert table4._epochs(task, "gauge") == expected
+    n_cores = len(task.visible_shape)
+    for machine in ("RBM", "MvRBM", "TvRBM", "CD-SU"):
+        # An epoch of the alternating scheme has an update of each core.
+        assert table4._epochs(task, machine) == tuple(n_cores * n for n in expected)
+
+
+def test_schemes_are_those_of_the_names():
+    for machine in ("MvRBM", "TvRBM", "CD-SU", "CD-AOP"):
+        model = table4._estimator(DEEP, machine, "bits")
+        parameters = model.get_params()
+        assert parameters["scheme"] == ("aop" if machine == "CD-AOP" else "su")
+        assert (parameters["gauge"], parameters["init"]) == (None, "random")
+    ours = table4._estimator(DEEP, "gauge", "values")
+    assert ours.get_params() == MPORBM((2, 2, 1), rank=2, visible_units="gaussian").get_params()
+
+
+def test_gray_code_is_for_those_that_are_compared_in_the_end():
+    for machine in ("RBM", "MvRBM", "gauge"):
+        assert table4._codings(GRAY, machine) == ("bits", "gray", "values")
+    for machine in ("TvRBM", "CD-SU", "CD-AOP"):
+        assert table4._codings(GRAY, machine) == ("bits", "values")
+    large = TASKS["coil100"]
+    assert table4._codings(large, "RBM") == ("values",)
+    assert "bits" in table4._codings(TASKS["arcene"], "RBM")
+
+
+def test_a_matrix_has_as_many_rows_with_bits_and_without():
+    for coding, shape in {"bits": (3, 4), "gray": (3, 4), "values": (3, 2)}.items():
+        model = table4._estimator(GRAY, "MvRBM", coding)
+        assert (model.visible_shape, model.hidden_shape) == (shape, (2, 2))
+        assert model.visible_units == ("gaussian" if coding == "values" else "bernoulli")
+
+
+def test_an_rbm_that_is_too_large_has_only_values(run, monkeypatch):
+    def candidates(task, machine, coding, rows, labels, parts, seed):
+        features = np.asarray(rows).reshape(len(rows), -1)
+        found = {"coding": coding, "feature": "field", "distance": "euclidean", "rate": "auto"}
+        return [{**found, "n_iter": 3, "features": features, "errors": (0, 0), "parameters": 9}]
+
+    monkeypatch.setattr(table4, "_candidates", candidates)
+    assert run(DEEP, "RBM")["parameters"] == 9
+    monkeypatch.setattr(table4, "LARGEST_DENSE", DEEP.n_dense_weights - 1)
+    outcome = run(DEEP, "RBM")
+    assert outcome["columns"] == dict.fromkeys(WAYS)
+    assert outcome["parameters"] == 0
+    assert outcome["chosen"]["choice"]["coding"] == "values"
+    assert outcome.keys() == fakes.table4_run("Deep", "RBM", 0).keys()
+
+
+# Without a machine
+
+
+@pytest.mark.parametrize("task", [FLAT, GRAY], ids=lambda task: task.title)
+def test_baselines(run, task):
+    outcome = run(task, "baselines")
+    assert json.loads(json.dumps(outcome, allow_nan=False)) == outcome
+    found, data = outcome["baselines"], noisy(task)
+    parts = split(data.target, 0, 0.5)
+    y, truth = data.target[parts.train], data.target[parts.test]
+    expected = {("raw values", distance): data.data for distance in neighbours.DISTANCES}
+    if task is GRAY:
+        # Each bit by itself, in the order of the values.
+        codes = {"bits": data.data, "gray": data.data ^ (data.data >> 1)}
+        for coding, code in codes.items():
+            planes = np.stack([code >> 1 & 1, code & 1], axis=-1)
+            expected |= {(coding, distance): planes for distance in neighbours.DISTANCES}
+    names = [f"1-NN on {coding}, {distance}" for coding, distance in expected]
+    assert list(found) == [*names, "majority class"]
+    for (coding, distance), given in expected.items():
+        predicted = neighbours.classify(given[parts.train], y, given[parts.test], distance)
+        errors = found[f"1-NN on {coding}, {distance}"]
+        assert errors["error"] == pytest.approx(100 * np.mean(predicted != truth))
+        balanced = neighbours.balanced_error_rate(predicted, truth)
+        assert errors["balanced"] == pytest.approx(balanced)
+    assert found["majority class"] == pytest.approx({"error": 200 / 3, "balanced": 200 / 3})
+
+
+@pytest.mark.parametrize("machine", ["RBM", "gauge", "TvRBM", "baselines"])
+def test_made_up_outcomes_are_of_the_same_form(run, machine):
+    for task in (FLAT, GRAY) if machine == "baselines" else (FLAT,):
+        outcome = run(task, machine)
+        assert fakes.form(outcome) == fakes.form(fakes.table4_run(task.title, machine, 0))
+
+
+# The report
+
+
+def section(scale, outcomes):
+    """The section of given outcomes, by machine and seed, for the others made up ones."""
+
+    def outcome(run):
+        asked = dict(run.configuration)
+        found = fakes.table4_run(**asked)
+        change = outcomes.get((asked["machine"], asked["seed"]), {})
+        found.update(change)
+        return found
+
+    return table4.section(scale, outcome, Path())
+
+
+def chosen(error, validation):
+    choice = {"coding": "bits", "feature": "field", "distance": "cosine"}
+    choice |= {"rate": "auto", "n_iter": 3}
+    return {"error": error, "balanced": error, "validation": validation, "choice": choice}
+
+
+def test_the_best_scheme_is_that_of_validation_split_by_split():
+    outcomes = {
+        ("gauge", 0): {"chosen": chosen(10.0, 4.0)},
+        ("CD-AOP", 0): {"chosen": chosen(1.0, 5.0)},
+        ("CD-SU", 0): {"chosen": chosen(2.0, 6.0)},
+        ("gauge", 1): {"chosen": chosen(1.0, 9.0)},
+        ("CD-AOP", 1): {"chosen": chosen(2.0, 8.0)},
+        ("CD-SU", 1): {"chosen": chosen(20.0, 7.0)},
+    }
+    (table,) = section(Scale(seeds=2), outcomes)["tables"]
+    (row,) = [row for row in table["rows"] if row["label"] == "MPORBM, best scheme"]
+    assert row["cells"][-1]["mean"] == 15.0
+    # Of equal ones it is ours.
+    outcomes[("gauge", 1)] = {"chosen": chosen(30.0, 7.0)}
+    (table,) = section(Scale(seeds=2), outcomes)["tables"]
+    (row,) = [row for row in table["rows"] if row["label"] == "MPORBM, best scheme"]
+    assert row["cells"][-1]["mean"] == 20.0
+
+
+def test_what_validation_chose_is_counted():
+    other = chosen(1.0, 1.0)
+    other["choice"]["distance"] = "euclidean"
+    outcomes = {("gauge", seed): {"chosen": chosen(1.0, 1.0)} for seed in (0, 2)}
+    outcomes[("gauge", 1)] = {"chosen": other}
+    (table,) = section(Scale(), outcomes)["tables"]
+    expected = "bits, field, cosine (2); bits, field, euclidean (1)."
+    assert table["notes"][-1].endswith(expected)
