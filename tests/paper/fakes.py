@@ -4,6 +4,7 @@
 """
 
 import hashlib
+import json
 
 import numpy as np
 
@@ -43,14 +44,13 @@ def table4_run(task, machine, seed):
         names = [f"1-NN on {way}, {distance}" for way in ways for distance in table4.DISTANCES]
         return {"baselines": {name: errors(name) for name in (*names, "majority class")}}
     large = machine == "RBM" and TASKS[task].n_dense_weights > table4.LARGEST_DENSE
-    rate = "auto" if machine in ("RBM", "gauge") else 0.1
+    (settings, *_) = table4.SETTINGS.get(machine, table4.PLAIN_SETTINGS)
 
     def tested(coding, feature, distance):
         choice = {"coding": coding, "feature": feature, "distance": distance}
-        choice |= {"rate": rate, "n_iter": 3}
-        validation = number(task, machine, seed, "validation")
-        way = (feature, distance)
-        return {**errors(way), "validation": validation, "choice": choice}
+        choice |= {"settings": settings, "n_iter": 3}
+        validation = [number(task, machine, seed, part) for part in ("validation", "train")]
+        return {**errors((feature, distance)), "validation": validation, "choice": choice}
 
     columns = {
         f"{feature}, {distance}": None if large else tested("bits", feature, distance)
@@ -119,4 +119,9 @@ def form(value):
     """Which entries of which types there are."""
     if isinstance(value, dict):
         return {key: form(entry) for key, entry in value.items()}
-    return [form(entry) for entry in value] if isinstance(value, list) else type(value)
+    return [*map(form, value)] if isinstance(value, list | tuple) else type(value)
+
+
+def as_kept(outcome):
+    """An outcome as a file keeps it, which must be strict JSON."""
+    return json.loads(json.dumps(outcome, allow_nan=False))

@@ -29,6 +29,13 @@ def test_classify_is_that_of_scikit_learn(data, distance, scale):
     assert_array_equal(neighbours.classify(train, labels, samples, distance), expected)
 
 
+def test_blocks_do_not_matter(data, monkeypatch):
+    train, _, samples = data
+    expected = neighbours.classify(train, np.arange(40), samples)
+    monkeypatch.setattr(neighbours, "BLOCK", 7)
+    assert_array_equal(neighbours.classify(train, np.arange(40), samples), expected)
+
+
 def test_distances_are_not_the_same(data):
     train, labels, samples = data
     train = train * np.linspace(0.1, 3.0, 40)[:, None, None]

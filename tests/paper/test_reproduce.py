@@ -285,6 +285,7 @@ def test_table_4_has_the_means_over_the_splits(results, scale):
     names = TABLE_4 if scale.full else ["mnist"]
     balanced = {"table4-drivface-balanced"} if scale.full else set()
     found = {k: t for k, t in tables(results).items() if k.startswith("table4")}
+    found.pop("table4-overview")
     assert found.keys() == {f"table4-{name}" for name in names} | balanced
     for name, table in found.items():
         task = name.split("-")[1]
@@ -311,6 +312,31 @@ def test_table_4_has_the_means_over_the_splits(results, scale):
             values = [found["baselines"][label][measure] for found in outcomes["baselines"]]
             assert lines[label]["chosen on validation"] == expected_cell(values)
         assert ("TvRBM" in lines) == scale.full
+
+
+def test_table_4_at_a_glance(results, scale):
+    table = tables(results)["table4-overview"]
+    found = rows(table)
+    columns = ["MPORBM in the paper (CD-AOP)", "RBM", "MvRBM", "MPORBM, best scheme"]
+    assert table["columns"] == [*columns, "best without a machine"]
+    names = list(TABLE_4) if scale.full else ["mnist"]
+    assert list(found) == [TASKS[name].title for name in names]
+    for name, row in zip(names, found.values(), strict=True):
+        lines = rows(tables(results)[f"table4-{name}"])
+        paper = TABLE_4[name][-1] if scale.full else None
+        cell = row["MPORBM in the paper (CD-AOP)"]
+        assert cell is None if paper is None else cell == {"value": paper, "digits": 2}
+        for label in ("RBM", "MvRBM", "MPORBM, best scheme"):
+            assert row[label] == lines[label]["chosen on validation"]
+        baselines = {
+            label: [
+                fakes.table4_run(name, "baselines", seed)["baselines"][label]["error"]
+                for seed in splits(scale, 3)
+            ]
+            for label in lines
+            if label.startswith("1-NN") or label == "majority class"
+        }
+        assert row["best without a machine"] == expected_cell(min(baselines.values(), key=sum))
 
 
 def test_table_5(results, scale):

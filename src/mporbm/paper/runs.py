@@ -78,8 +78,8 @@ def perform_all(
 ) -> None:
     """Do all runs whose outcome is not there yet.
 
-    Every process has a core of its own. A killed or failed run loses only itself: the others are
-    finished, and found when all of them are asked for again.
+    Every process has a core of its own. A run that fails loses only itself: the others are
+    finished. Whatever is killed, what was done is found when all is asked for again.
     """
     folder.mkdir(parents=True, exist_ok=True)
     wanted = list({run.path(folder): run for run in runs}.values())
@@ -144,8 +144,9 @@ def _performed(
                 raise error
             yield futures[future], error
     finally:
+        # Asked to end, a process would go on with the next run; outcomes are written at once.
         for process in list((pool._processes or {}).values()):
-            process.terminate()
+            process.kill()
         pool.shutdown(wait=True, cancel_futures=True)
 
 

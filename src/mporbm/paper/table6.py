@@ -34,5 +34,9 @@ def section(scale: Scale, outcome: Callable[[Run], Outcome], folder: Path) -> di
         "tables": [generation.table("table6-psnr", titles, PAPER, scale, outcome)],
         "figures": [],
         "verdicts": verdicts,
-        "summary": [sentence for sentence in verdicts if "the paper's" in sentence["text"]],
+        "summary": [
+            {**sentence, "text": f"Completion, {sentence['text']}"}
+            for sentence in verdicts
+            if "the paper's" in sentence["text"]
+        ],
     }

@@ -19,7 +19,7 @@ runs = generation.runs
 
 def section(scale: Scale, outcome: Callable[[Run], Outcome], folder: Path) -> dict[str, Any]:
     """The table and what it confirms, with a picture."""
-    titles = {f"{noise:.0%}": f"{noise:.0%} noise" for noise in generation.NOISES}
+    titles = {f"{noise:.0%}": f"{100 * noise:.0f} % noise" for noise in generation.NOISES}
     figure = generation.strips_figure(
         "table7-noise",
         "20%",
@@ -41,5 +41,9 @@ def section(scale: Scale, outcome: Callable[[Run], Outcome], folder: Path) -> di
         "tables": [generation.table("table7-psnr", titles, PAPER, scale, outcome)],
         "figures": [figure],
         "verdicts": verdicts,
-        "summary": [sentence for sentence in verdicts if "the paper's" in sentence["text"]],
+        "summary": [
+            {**sentence, "text": f"Denoising, {sentence['text']}"}
+            for sentence in verdicts
+            if "the paper's" in sentence["text"]
+        ],
     }

@@ -112,7 +112,7 @@ TASKS: dict[str, Task] = {
         ((100, 1000), (10, 50)),
         n_bits=10,
         rank=10,
-        n_iter=6,
+        n_iter=4,
         paper={"RBM": 45.00, "MvRBM": 34.00, "CD-SU": 32.00, "CD-AOP": 27.00},
     ),
     "coil100": Task(

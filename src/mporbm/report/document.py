@@ -63,6 +63,7 @@ class Table:
     columns: Sequence[Column]
     groups: Sequence[tuple[bool, Sequence[Row]]]
     legend: str
+    shading: str
     verdicts: Sequence[Verdict]
     notes: Sequence[str]
 
@@ -191,6 +192,7 @@ def _table(place: Place) -> Table:
         ],
         groups=[(baselines, list(group)) for baselines, group in groups],
         legend=_legend(rows, better),
+        shading=_shading({row.kind for row in rows}),
         verdicts=_verdicts(entries["verdicts"]),
         notes=_texts(entries["notes"]),
     )
@@ -209,9 +211,8 @@ def _row(place: Place, unit: str, n_columns: int) -> Row:
 
 
 def _legend(rows: Sequence[Row], better: str | None) -> str:
-    """What the signs of a table mean: only those that it has."""
+    """What the numbers of a table are: only what it has."""
     cells = [cell for row in rows for cell in row.cells]
-    kinds = {row.kind for row in rows}
     runs = sorted({cell.n for cell in cells if cell.n is not None})
     said = []
     if runs:
@@ -221,10 +222,16 @@ def _legend(rows: Sequence[Row], better: str | None) -> str:
         said[-1] += " with its 95\u00a0% confidence interval"
     if any(cell.best for cell in cells):
         said.append(f"Bold: {'lowest' if better == 'lower' else 'highest'} of its column")
-    if "ours" in kinds:
-        said.append("Shaded: ours")
-    if {"baseline"} < kinds:
-        said.append("Ruled off: baselines")
+    return _sentences(said)
+
+
+def _shading(kinds: set[str]) -> str:
+    """What the looks of rows mean, on a page that has them."""
+    said = ["Shaded: ours"] * ("ours" in kinds) + ["Ruled off: baselines"] * ({"baseline"} < kinds)
+    return _sentences(said)
+
+
+def _sentences(said: Sequence[str]) -> str:
     return " ".join(f"{sentence}." for sentence in said)
 
 
