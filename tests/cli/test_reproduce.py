@@ -25,6 +25,16 @@ def made_up(monkeypatch):
     monkeypatch.setattr(generation, "run", fakes.generation_run)
 
 
+@pytest.fixture
+def never(monkeypatch):
+    """Nothing is begun."""
+
+    def perform(*args, **options):
+        raise AssertionError("experiments were begun")
+
+    monkeypatch.setattr("mporbm.paper.reproduce", perform)
+
+
 def contents(folder):
     return {path.name for path in folder.iterdir()}
 
@@ -113,12 +123,14 @@ def test_help_says_what_is_needed(run):
 # Refusals
 
 
+@pytest.mark.usefixtures("never")
 def test_names_that_are_not_there(refused, tmp_path):
     out = tmp_path / "out"
     message = refused("reproduce", "table5", "table8", "-o", out)
     assert message == f"NAME='table8': expected one of {', '.join(NAMES)}."
 
 
+@pytest.mark.usefixtures("never")
 @pytest.mark.parametrize(
     "words", [["--seeds", 0], ["--n-jobs", 0], ["--seeds", "many"], ["--slow"]]
 )
@@ -129,6 +141,7 @@ def test_usage_that_cannot_be(refused, tmp_path, monkeypatch, words):
     assert message.endswith("; see mporbm reproduce --help.")
 
 
+@pytest.mark.usefixtures("never")
 def test_a_file_is_no_folder(refused, tmp_path):
     (tmp_path / "out").write_text("a file")
     for out in (tmp_path / "out", tmp_path / "out" / "below"):

@@ -17,11 +17,11 @@ ASKED = {"n_iter": 2, "n_validation": N_VALIDATION, "n_test": N_TEST, "offline":
 
 @pytest.fixture
 def images(monkeypatch):
-    """Bars at random places, as many as are asked for."""
+    """Bars of random length at random places, as many as are asked for."""
     rng = np.random.default_rng(0)
     values = np.zeros((50 + N_VALIDATION + N_TEST, 28, 28), np.uint8)
     for image, (row, column) in zip(values, rng.integers(4, 16, (len(values), 2)), strict=True):
-        image[row : row + 8, column : column + 4] = 200
+        image[row : row + rng.integers(4, 12), column : column + 4] = 200
     loaded = {"offline": values, "train": values, "test": values[::-1].copy()}
     monkeypatch.setattr(mnist, "_load", lambda name: (loaded[name], np.arange(len(values)) % 10))
     return loaded

@@ -179,6 +179,41 @@ def test_all_machines_make_the_same_number_of_updates(task):
         assert table4._epochs(task, machine) == tuple(n_cores * n for n in expected)
 
 
+class Counting:
+    """A machine that counts its epochs, which are its features."""
+
+    n_parameters_ = 1
+
+    def __init__(self):
+        self.parameters, self.n_epochs = {}, 0
+
+    def set_params(self, **parameters):
+        self.parameters |= parameters
+        return self
+
+    def fit(self, X):
+        assert self.parameters["warm_start"] is True
+        self.n_epochs += self.parameters["n_iter"]
+        return self
+
+    def transform(self, X):
+        assert self.parameters["feature"] == "field"
+        return np.full((len(X), 1), float(self.n_epochs))
+
+
+@pytest.mark.parametrize("machine", ["CD-SU", "gauge"])
+def test_epochs_are_counted_from_the_start(monkeypatch, machine):
+    monkeypatch.setattr(table4, "_estimator", lambda *asked: Counting())
+    data = noisy(FLAT)
+    parts = split(data.target, 0, 0.5)
+    found = table4._candidates(FLAT, machine, "bits", data.data, data.target, parts, 0)
+    expected = (2, 8) if machine == "CD-SU" else (1, 4)
+    assert {c["n_iter"] for c in found} == {*expected}
+    for candidate in found:
+        if candidate["feature"] == "field":
+            assert (candidate["features"] == candidate["n_iter"]).all()
+
+
 def test_schemes_are_those_of_the_names():
     for machine in ("MvRBM", "TvRBM", "CD-SU", "CD-AOP"):
         model = table4._estimator(DEEP, machine, "bits")

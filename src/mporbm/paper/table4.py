@@ -21,13 +21,12 @@ from .verdicts import Verdict, compare, reaches
 REVISION = 1
 PLAIN: dict[str, Any] = {"gauge": None, "init": "random"}
 """The paper's rule: Algorithm 1 as it is written, from small random cores."""
-PLAIN_SETTINGS: list[dict[str, Any]] = [{"learning_rate": rate} for rate in (0.1, 0.01)]
-"""The set of learning rates of the paper's machines, from which validation chooses."""
 SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "untrained": [{"learning_rate": 1e-12}],
     "RBM": [{"learning_rate": "auto"}],
     "gauge": [{"learning_rate": "auto", "init": init} for init in ("data", "random")],
 }
-"""What validation chooses from for the others: the rate finds itself, the start does not."""
+"""What validation chooses from, if not from the learning rates of the paper's rule."""
 MACHINES = {
     "RBM": "RBM",
     "MvRBM": "MvRBM",
@@ -35,8 +34,11 @@ MACHINES = {
     "CD-SU": "MPORBM, CD-SU",
     "CD-AOP": "MPORBM, CD-AOP",
     "gauge": "MPORBM, ours (gauge)",
+    "untrained": "MPORBM, random cores, untrained",
 }
 FEATURES = ("probability", "field")
+CHOICE = ("coding", "feature", "distance", "settings", "n_iter", "stopped")
+"""What validation chose; stopped: the training diverged, and the parameters before were kept."""
 COLUMNS = {
     ("probability", "euclidean"): "probabilities, Euclidean",
     ("field", "euclidean"): "fields, Euclidean",
@@ -75,7 +77,7 @@ def _codings(task: Task, machine: str) -> tuple[str, ...]:
     if machine == "RBM" and task.n_dense_weights > LARGEST_DENSE:
         return ("values",)
     # Gray code is for those that are compared in the end.
-    plain = machine in ("TvRBM", "CD-SU", "CD-AOP")
+    plain = machine in ("untrained", "TvRBM", "CD-SU", "CD-AOP")
     return tuple(coding for coding in task.codings if not (plain and coding == "gray"))
 
 
@@ -86,13 +88,14 @@ def _candidates(
     found = []
     if machine == "MvRBM":
         rows = rows.reshape(len(rows), -1)
-    for settings in SETTINGS.get(machine, PLAIN_SETTINGS):
+    plain = [{"learning_rate": rate} for rate in task.rates]
+    for settings in SETTINGS.get(machine, plain):
         model = _estimator(task, machine, coding)
         model.set_params(**settings, random_state=seed, warm_start=True)
         done = 0
         for n_iter in _epochs(task, machine):
             model.set_params(n_iter=n_iter - done).fit(rows[parts.train])
-            done = n_iter
+            stopped, done = model.n_iter_ < n_iter - done, n_iter
             field = model.set_params(feature="field").transform(rows)
             for feature in FEATURES:
                 features = field if feature == "field" else expit(field)
@@ -102,6 +105,7 @@ def _candidates(
                             "coding": coding,
                             "settings": settings,
                             "n_iter": n_iter,
+                            "stopped": stopped,
                             "feature": feature,
                             "distance": distance,
                             "features": features,
@@ -142,6 +146,8 @@ def _epochs(task: Task, machine: str) -> tuple[int, ...]:
     All machines make the same number of updates with a Gibbs step each: where all factors move at
     once, there are as many epochs more as the alternating scheme has updates in one.
     """
+    if machine == "untrained":
+        return (1,)
     factors = 1 if machine in ("CD-AOP", "gauge") else len(task.visible_shape)
     return tuple(sorted({max(task.n_iter // 4, 1) * factors, task.n_iter * factors}))
 
@@ -170,9 +176,7 @@ def _tested(candidates: list[dict[str, Any]], labels: Array, parts: Split) -> di
         "error": neighbours.error_rate(predicted, truth),
         "balanced": neighbours.balanced_error_rate(predicted, truth),
         "validation": best["errors"],
-        "choice": {
-            name: best[name] for name in ("coding", "feature", "distance", "settings", "n_iter")
-        },
+        "choice": {name: best[name] for name in CHOICE},
     }
 
 
@@ -225,7 +229,7 @@ def machines(scale: Scale) -> list[str]:
 def _run(task: str, machine: str, seed: int) -> Run:
     # Relative times of the data sets, and of machines of one factor, of few and of many weights.
     size = {"alphadigits": 8, "drivface": 20, "arcene": 40, "coil100": 200, "mnist": 3}[task]
-    effort = {"baselines": 0.01, "RBM": 0.5, "MvRBM": 0.3}.get(machine, 1.0)
+    effort = {"baselines": 0.01, "untrained": 0.1, "RBM": 0.5, "MvRBM": 0.3}.get(machine, 1.0)
     return Run(__name__, {"task": task, "machine": machine, "seed": seed}, size * effort)
 
 
@@ -336,14 +340,18 @@ def _overview(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _table(task: Task, name: str, found: _Found, measure: str, title: str) -> dict[str, Any]:
-    rows = []
+    empty: list[Any] = [None] * (2 + len(COLUMNS))
+    best = [*empty, cell(found.best_scheme(measure))]
+    rows: list[dict[str, Any]] = []
     for machine in found.machines:
+        if machine == "untrained":
+            rows.append({"label": "MPORBM, best scheme", "kind": "ours", "cells": best})
         paper = task.paper.get(machine) if measure == "error" else None
         n_weights = found.outcomes[machine][0]["parameters"]
         rows.append(
             {
                 "label": MACHINES[machine],
-                "kind": "ours" if machine == "gauge" else "machine",
+                "kind": {"gauge": "ours", "untrained": "baseline"}.get(machine, "machine"),
                 "cells": [
                     {"count": n_weights} if n_weights else None,
                     None if paper is None else {"value": paper, "digits": 2},
@@ -351,9 +359,6 @@ def _table(task: Task, name: str, found: _Found, measure: str, title: str) -> di
                 ],
             }
         )
-    empty: list[Any] = [None] * (2 + len(COLUMNS))
-    best = [*empty, cell(found.best_scheme(measure))]
-    rows.append({"label": "MPORBM, best scheme", "kind": "ours", "cells": best})
     for label, errors in found.baselines(measure).items():
         rows.append({"label": label, "kind": "baseline", "cells": [*empty, cell(errors)]})
     return {
@@ -384,6 +389,8 @@ def _verdicts(task: Task, found: _Found) -> list[Verdict]:
     verdict = compare("CD-AOP", "CD-SU", alternating, simultaneous, "points")
     verdict["text"] = f"At equal computation, by the paper's features: {verdict['text']}"
     verdicts.append(verdict)
+    errors = found.errors("untrained", None)
+    verdicts.append(compare("MPORBM, best scheme", "untrained", best, errors, "points"))
     name, errors = min(found.baselines("error").items(), key=lambda item: sum(item[1]))
     verdicts.append(compare("MPORBM, best scheme", f"no machine ({name})", best, errors, "points"))
     return verdicts
@@ -394,8 +401,20 @@ def _notes(task: Task, found: _Found) -> list[str]:
         f"Layers {_shape(task.visible_shape)} to {_shape(task.hidden_shape)}, MPO-rank {task.rank}"
         f"{'' if task.n_classes is None else f', the first {task.n_classes} classes'}; "
         f"{task.train_share:.0%} of each class, at most {MOST_PER_CLASS} samples, for training, "
-        f"half of the others for validation, half for the test."
+        f"half of the others for validation, half for the test. Learning rates of the paper's "
+        f"rule: {task.rates[0]:g} or {task.rates[1]:g}."
     ]
+    stopped = {
+        MACHINES[machine]: sum(split["chosen"]["choice"]["stopped"] for split in splits)
+        for machine, splits in found.outcomes.items()
+        if machine in MACHINES
+    }
+    if any(stopped.values()):
+        counts = ", ".join(f"{name} {count}" for name, count in stopped.items() if count)
+        notes.append(
+            f"Chosen although their training diverged, with the parameters before that, in so many "
+            f"splits: {counts}."
+        )
     if not found.errors("RBM", PAPER_WAY):
         notes.append(
             f"An RBM on the bits would have {task.n_dense_weights:,} weights and was not trained, "
@@ -423,11 +442,13 @@ _TEXT = [
     "the same before the sigmoid, which saturates. The last column lets validation samples choose "
     "the feature, the distance and the coding, too: the paper's bits, or the values themselves for "
     "Gaussian units (COIL-100: also bits in Gray code).",
-    "TvRBM, CD-SU, CD-AOP and MvRBM follow the paper's rule from random cores with a learning rate "
-    "of 0.1 or 0.01; ours has the gauge and the automatic rate, and starts from the data or from "
+    "TvRBM, CD-SU, CD-AOP and MvRBM follow the paper's rule from random cores with one of two "
+    "learning rates; ours has the gauge and the automatic rate, and starts from the data or from "
     "random cores, whichever validation samples prefer. All machines make the same number of "
     "updates with one Gibbs step each, so that CD-SU, which moves all cores at once, has as many "
     "epochs more as CD-AOP has cores.",
+    "Beside them stand what needs no machine, and an MPORBM of random cores that has learnt "
+    "nothing: a random projection, which keeps distances.",
     "The paper says that the MvRBM is the worst on all data sets; in its own table that is the RBM "
     "on DrivFace and Arcene.",
 ]

@@ -42,6 +42,9 @@ class Task:
         The MPO-rank.
     n_iter
         Epochs of the alternating scheme.
+    rates
+        Learning rates of the paper's rule: two powers of ten, of which the larger one is near the
+        largest at which it does not diverge at once.
     n_classes
         How many classes are used, the first ones that are there; by default all.
     train_share
@@ -61,6 +64,7 @@ class Task:
     rank: int
     n_iter: int
     codings: tuple[str, ...] = ("bits", "values")
+    rates: tuple[float, float] = (0.01, 0.001)
     threshold: int | None = None
     n_classes: int | None = None
     train_share: float = 0.5
@@ -89,6 +93,7 @@ TASKS: dict[str, Task] = {
         n_bits=1,
         codings=("bits",),
         rank=20,
+        rates=(0.1, 0.01),
         n_iter=60,
         train_share=0.75,
         paper={"RBM": 28.10, "MvRBM": 31.20, "CD-SU": 28.10, "CD-AOP": 26.90},
@@ -124,6 +129,7 @@ TASKS: dict[str, Task] = {
         n_bits=8,
         codings=("bits", "gray", "values"),
         rank=10,
+        rates=(0.001, 0.0001),
         n_iter=1,
         n_classes=10,
         n_splits=3,
@@ -138,6 +144,7 @@ TASKS: dict[str, Task] = {
         n_bits=1,
         codings=("bits",),
         rank=20,
+        rates=(0.1, 0.01),
         n_iter=20,
         threshold=127,
         n_splits=3,
