@@ -240,10 +240,12 @@ def start(tmp_path, monkeypatch):
     yield call
     for process in started:
         process.kill()
-        process.communicate()
     for worker in workers:
         if alive(worker):
             os.kill(worker, signal.SIGKILL)
+    # Their pipes are closed when all of them are gone.
+    for process in started:
+        process.communicate()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at the processes of Linux")

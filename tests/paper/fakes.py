@@ -44,11 +44,11 @@ def table4_run(task, machine, seed):
         names = [f"1-NN on {way}, {distance}" for way in ways for distance in table4.DISTANCES]
         return {"baselines": {name: errors(name) for name in (*names, "majority class")}}
     large = machine == "RBM" and TASKS[task].n_dense_weights > table4.LARGEST_DENSE
-    (settings, *_) = table4.SETTINGS.get(machine, table4.PLAIN_SETTINGS)
+    (settings, *_) = table4.SETTINGS.get(machine, [{"learning_rate": TASKS[task].rates[0]}])
 
     def tested(coding, feature, distance):
         choice = {"coding": coding, "feature": feature, "distance": distance}
-        choice |= {"settings": settings, "n_iter": 3}
+        choice |= {"settings": settings, "n_iter": 3, "stopped": False}
         validation = [number(task, machine, seed, part) for part in ("validation", "train")]
         return {**errors((feature, distance)), "validation": validation, "choice": choice}
 

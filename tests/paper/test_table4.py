@@ -69,7 +69,7 @@ def untested(outcome):
     return outcome
 
 
-MACHINES = [(FLAT, machine) for machine in ("RBM", "TvRBM", "CD-AOP", "gauge")]
+MACHINES = [(FLAT, machine) for machine in ("RBM", "TvRBM", "CD-AOP", "gauge", "untrained")]
 MACHINES += [(BITS, "MvRBM"), (DEEP, "CD-SU")]
 
 
@@ -103,8 +103,10 @@ def test_a_machine_is_chosen_without_the_test_samples(run, monkeypatch, task, ma
     assert outcome["parameters"] == bits[0]["parameters"]
     # Every machine looks at what it may: settings, epochs, features and distances.
     settings = {"RBM": [("auto",)], "gauge": [("auto", "data"), ("auto", "random")]}
-    expected = settings.get(machine, [(0.1,), (0.01,)])
-    assert len(candidates) == len(task.codings) * len(expected) * 2 * 2 * 2
+    settings["untrained"] = [()]
+    expected = settings.get(machine, [(rate,) for rate in task.rates])
+    n_looks = 1 if machine == "untrained" else 2
+    assert len(candidates) == len(task.codings) * len(expected) * n_looks * 2 * 2
     assert {tuple(c["settings"].values()) for c in candidates} == {*expected}
     assert {c["coding"] for c in candidates} == {*task.codings}
     # Validation and choice stay, whatever the test samples are.
@@ -139,31 +141,63 @@ def assert_best(task, found, candidates):
     best = candidates[order[0]]
     assert found["validation"] == pytest.approx([validation[order[0]], left_out[order[0]]])
     assert found["choice"] == {name: best[name] for name in found["choice"]}
-    assert found["choice"].keys() == {"coding", "feature", "distance", "settings", "n_iter"}
+    names = {"coding", "feature", "distance", "settings", "n_iter", "stopped"}
+    assert found["choice"].keys() == names
     assert (found["error"], found["balanced"]) == pytest.approx(errors(best, parts.test))
 
 
-def test_features_are_those_of_the_paper(run):
-    """Algorithm 1 as it is written, for as many epochs as it says."""
-    data = noisy(FLAT)
+def candidates_of(task, machine):
+    """Samples, their split, and what a machine makes of them."""
+    data = noisy(task)
     parts = split(data.target, 0, 0.5)
-    (*_, candidate) = [
-        c
-        for c in table4._candidates(FLAT, "CD-AOP", "bits", data.data, data.target, parts, 0)
-        if (c["settings"]["learning_rate"], c["n_iter"], c["distance"]) == (0.1, 1, "euclidean")
-    ]
-    plain = MPORBM(
-        (2, 2), rank=2, scheme="aop", gauge=None, init="random", learning_rate=0.1, n_iter=1
+    found = table4._candidates(task, machine, "bits", data.data, data.target, parts, 0)
+    return data.data, parts, found
+
+
+def paper_way(**options):
+    return MPORBM(
+        (2, 2),
+        rank=2,
+        scheme="aop",
+        gauge=None,
+        init="random",
+        random_state=0,
+        feature="field",
+        **options,
     )
-    plain.set_params(random_state=0, feature="field").fit(data.data[parts.train])
+
+
+def test_features_are_those_of_the_paper():
+    """Algorithm 1 as it is written, for as many epochs as it says."""
+    data, parts, found = candidates_of(FLAT, "CD-AOP")
+    (candidate,) = [
+        c
+        for c in found
+        if (c["settings"]["learning_rate"], c["n_iter"]) == (FLAT.rates[0], 1)
+        and (c["feature"], c["distance"]) == ("field", "euclidean")
+    ]
+    model = paper_way(learning_rate=FLAT.rates[0], n_iter=1).fit(data[parts.train])
+    assert_allclose(candidate["features"], model.transform(data))
+
+
+def test_an_untrained_machine_has_the_cores_it_starts_with():
+    data, parts, (_, _, candidate, _) = candidates_of(FLAT, "untrained")
     assert candidate["feature"] == "field"
-    assert_allclose(candidate["features"], plain.transform(data.data))
+    model = paper_way(n_iter=0).fit(data[parts.train])
+    assert_allclose(candidate["features"], model.transform(data), atol=1e-9)
 
 
-def test_probabilities_are_those_of_the_fields(run):
-    data = noisy(FLAT)
-    parts = split(data.target, 0, 0.5)
-    found = table4._candidates(FLAT, "gauge", "bits", data.data, data.target, parts, 0)
+@pytest.mark.filterwarnings("ignore::mporbm.learning.training.DivergenceWarning")
+def test_a_divergence_is_told():
+    _, _, found = candidates_of(replace(FLAT, rates=(1e6, 0.01)), "CD-AOP")
+    assert len(found) == 2 * 2 * 2 * 2
+    for candidate in found:
+        assert candidate["stopped"] is (candidate["settings"]["learning_rate"] == 1e6)
+        assert np.isfinite(candidate["features"]).all()
+
+
+def test_probabilities_are_those_of_the_fields():
+    _, _, found = candidates_of(FLAT, "gauge")
     probability, _, field, _ = (c["features"] for c in found[:4])
     assert_allclose(probability, expit(field))
 
@@ -193,7 +227,8 @@ class Counting:
 
     def fit(self, X):
         assert self.parameters["warm_start"] is True
-        self.n_epochs += self.parameters["n_iter"]
+        self.n_iter_ = self.parameters["n_iter"]
+        self.n_epochs += self.n_iter_
         return self
 
     def transform(self, X):
@@ -204,21 +239,20 @@ class Counting:
 @pytest.mark.parametrize("machine", ["CD-SU", "gauge"])
 def test_epochs_are_counted_from_the_start(monkeypatch, machine):
     monkeypatch.setattr(table4, "_estimator", lambda *asked: Counting())
-    data = noisy(FLAT)
-    parts = split(data.target, 0, 0.5)
-    found = table4._candidates(FLAT, machine, "bits", data.data, data.target, parts, 0)
+    _, _, found = candidates_of(FLAT, machine)
     expected = (2, 8) if machine == "CD-SU" else (1, 4)
     assert {c["n_iter"] for c in found} == {*expected}
     for candidate in found:
         if candidate["feature"] == "field":
             assert (candidate["features"] == candidate["n_iter"]).all()
+        assert candidate["stopped"] is False
 
 
 def test_schemes_are_those_of_the_names():
-    for machine in ("MvRBM", "TvRBM", "CD-SU", "CD-AOP"):
+    for machine in ("MvRBM", "TvRBM", "CD-SU", "CD-AOP", "untrained"):
         model = table4._estimator(DEEP, machine, "bits")
         parameters = model.get_params()
-        assert parameters["scheme"] == ("aop" if machine == "CD-AOP" else "su")
+        assert parameters["scheme"] == ("aop" if machine in ("CD-AOP", "untrained") else "su")
         assert (parameters["gauge"], parameters["init"]) == (None, "random")
     ours = table4._estimator(DEEP, "gauge", "values")
     assert ours.get_params() == MPORBM((2, 2, 1), rank=2, visible_units="gaussian").get_params()
@@ -227,7 +261,7 @@ def test_schemes_are_those_of_the_names():
 def test_gray_code_is_for_those_that_are_compared_in_the_end():
     for machine in ("RBM", "MvRBM", "gauge"):
         assert table4._codings(GRAY, machine) == ("bits", "gray", "values")
-    for machine in ("TvRBM", "CD-SU", "CD-AOP"):
+    for machine in ("TvRBM", "CD-SU", "CD-AOP", "untrained"):
         assert table4._codings(GRAY, machine) == ("bits", "values")
     large = TASKS["coil100"]
     assert table4._codings(large, "RBM") == ("values",)
@@ -245,6 +279,7 @@ def test_an_rbm_that_is_too_large_has_only_values(run, monkeypatch):
     def candidates(task, machine, coding, rows, labels, parts, seed):
         features = np.asarray(rows).reshape(len(rows), -1)
         found = {"coding": coding, "feature": "field", "distance": "euclidean", "settings": {}}
+        found |= {"stopped": False}
         return [{**found, "n_iter": 3, "features": features, "errors": (0.0, 0.0), "parameters": 9}]
 
     monkeypatch.setattr(table4, "_candidates", candidates)
@@ -310,7 +345,7 @@ def section(scale, outcomes):
 
 def chosen(error, *validation):
     choice = {"coding": "bits", "feature": "field", "distance": "cosine"}
-    choice |= {"settings": {"learning_rate": "auto"}, "n_iter": 3}
+    choice |= {"settings": {"learning_rate": "auto"}, "n_iter": 3, "stopped": False}
     return {"error": error, "balanced": error, "validation": [*validation], "choice": choice}
 
 
@@ -349,3 +384,8 @@ def test_what_validation_chose_is_counted():
     _, table = section(Scale(), outcomes)["tables"]
     expected = "bits, field, cosine (2); bits, field, euclidean (1)."
     assert table["notes"][-1].endswith(expected)
+    assert not any("diverged" in note for note in table["notes"])
+    other["choice"]["stopped"] = True
+    _, table = section(Scale(), outcomes)["tables"]
+    (note,) = [note for note in table["notes"] if "diverged" in note]
+    assert note.endswith(": MPORBM, ours (gauge) 1.")

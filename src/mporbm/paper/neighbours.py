@@ -16,13 +16,12 @@ def classify(
     train: Array, labels: Array, samples: Array, distance: Distance = "euclidean"
 ) -> Array:
     """The label of the nearest training sample for each sample; samples are any arrays (n, ...)."""
-    known, asked = _rows(train, distance), _rows(samples, distance)
-    # |a - b|^2 / 2 without |b|^2 / 2, which is the same for all candidates, and with another sign.
-    squares = 0.5 * np.einsum("ij,ij->i", known, known)
+    known, asked = _rows(train, train, distance), _rows(samples, train, distance)
+    lengths = _half_squares(known, distance)
     nearest = np.empty(len(asked), np.intp)
     for start in range(0, len(asked), BLOCK):
         part = slice(start, start + BLOCK)
-        nearest[part] = np.argmax(asked[part] @ known.T - squares, axis=1)
+        nearest[part] = np.argmax(asked[part] @ known.T - lengths, axis=1)
     return np.asarray(labels[nearest])
 
 
@@ -39,11 +38,10 @@ def balanced_error_rate(predicted: Array, labels: Array) -> float:
 
 def leave_one_out_error_rate(train: Array, labels: Array, distance: Distance) -> float:
     """The error of classifying each training sample by the others, in per cent."""
-    rows = _rows(train, distance)
-    squares = np.einsum("ij,ij->i", rows, rows)
-    scores = squares - 2.0 * (rows @ rows.T)
-    np.fill_diagonal(scores, np.inf)
-    return error_rate(labels[np.argmin(scores, axis=1)], labels)
+    rows = _rows(train, train, distance)
+    scores = rows @ rows.T - _half_squares(rows, distance)
+    np.fill_diagonal(scores, -np.inf)
+    return error_rate(labels[np.argmax(scores, axis=1)], labels)
 
 
 def majority_label(labels: Array) -> Any:
@@ -52,8 +50,17 @@ def majority_label(labels: Array) -> Any:
     return values[np.argmax(counts)]
 
 
-def _rows(samples: Array, distance: Distance) -> Array:
+def _rows(samples: Array, train: Array, distance: Distance) -> Array:
     rows = np.asarray(samples, np.float32).reshape(len(samples), -1)
     if distance == "cosine":
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return rows
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    # What all samples share would take digits from what tells them apart.
+    return rows - np.mean(train, axis=0, dtype=np.float64).astype(np.float32).reshape(-1)
+
+
+def _half_squares(known: Array, distance: Distance) -> Any:
+    """What products lack: ``-|a - b|^2 / 2 = a b - |a|^2 / 2``, but for ``|b|^2``, which is given.
+
+    A cosine lacks nothing.
+    """
+    return 0.0 if distance == "cosine" else 0.5 * np.einsum("ij,ij->i", known, known)

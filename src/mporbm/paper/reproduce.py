@@ -49,6 +49,9 @@ def reproduce(
     Outcomes are kept in ``folder/runs``, so that what was done once is not done again, pictures in
     ``folder/figures``, and all results in ``folder/results.json``, whose content is returned.
     """
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise ValueError(f"names: expected some of {', '.join(EXPERIMENTS)}, got {name!r}.")
     scale = Scale(full, seeds)
     chosen = {name: module for name, module in EXPERIMENTS.items() if name in names}
     kept = folder / "runs"

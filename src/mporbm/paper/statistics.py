@@ -34,7 +34,7 @@ def interval(values: Sequence[float]) -> Interval:
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Interval:
     """The interval of ``first - second``, split by split."""
-    return interval(np.subtract(first, second))  # type: ignore[arg-type]
+    return interval([a - b for a, b in zip(first, second, strict=True)])
 
 
 def cell(values: Sequence[float] | None) -> dict[str, Any] | None:

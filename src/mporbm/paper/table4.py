@@ -22,7 +22,7 @@ REVISION = 1
 PLAIN: dict[str, Any] = {"gauge": None, "init": "random"}
 """The paper's rule: Algorithm 1 as it is written, from small random cores."""
 SETTINGS: dict[str, list[dict[str, Any]]] = {
-    "untrained": [{"learning_rate": 1e-12}],
+    "untrained": [{}],
     "RBM": [{"learning_rate": "auto"}],
     "gauge": [{"learning_rate": "auto", "init": init} for init in ("data", "random")],
 }
@@ -147,7 +147,7 @@ def _epochs(task: Task, machine: str) -> tuple[int, ...]:
     once, there are as many epochs more as the alternating scheme has updates in one.
     """
     if machine == "untrained":
-        return (1,)
+        return (0,)
     factors = 1 if machine in ("CD-AOP", "gauge") else len(task.visible_shape)
     return tuple(sorted({max(task.n_iter // 4, 1) * factors, task.n_iter * factors}))
 

@@ -17,7 +17,7 @@ def verdict(holds: bool | None, text: str) -> Verdict:
 def number(value: float, digits: int = 1) -> str:
     """A number as it is printed."""
     # Rounded before its sign is asked for, so that nothing is minus zero.
-    rounded = round(value, digits) + 0.0
+    rounded = round(value, digits)
     return f"{MINUS if rounded < 0 else ''}{abs(rounded):.{digits}f}"
 
 
