@@ -51,11 +51,13 @@ def majority_label(labels: Array) -> Any:
 
 
 def _rows(samples: Array, train: Array, distance: Distance) -> Array:
-    rows = np.asarray(samples, np.float32).reshape(len(samples), -1)
+    rows: Array = np.asarray(samples, np.float32).reshape(len(samples), -1)
     if distance == "cosine":
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    # What all samples share would take digits from what tells them apart.
-    return rows - np.mean(train, axis=0, dtype=np.float64).astype(np.float32).reshape(-1)
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    else:
+        # What all samples share would take digits from what tells them apart.
+        rows = rows - np.mean(train, axis=0, dtype=np.float64).reshape(-1).astype(np.float32)
+    return rows
 
 
 def _half_squares(known: Array, distance: Distance) -> Any:
