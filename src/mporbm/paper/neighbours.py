@@ -16,7 +16,7 @@ def classify(
     train: Array, labels: Array, samples: Array, distance: Distance = "euclidean"
 ) -> Array:
     """The label of the nearest training sample for each sample; samples are any arrays (n, ...)."""
-    known, asked = _rows(train, train, distance), _rows(samples, train, distance)
+    known, asked = _rows(train, distance), _rows(samples, distance)
     lengths = _half_squares(known, distance)
     nearest = np.empty(len(asked), np.intp)
     for start in range(0, len(asked), BLOCK):
@@ -38,7 +38,7 @@ def balanced_error_rate(predicted: Array, labels: Array) -> float:
 
 def leave_one_out_error_rate(train: Array, labels: Array, distance: Distance) -> float:
     """The error of classifying each training sample by the others, in per cent."""
-    rows = _rows(train, train, distance)
+    rows = _rows(train, distance)
     scores = rows @ rows.T - _half_squares(rows, distance)
     np.fill_diagonal(scores, -np.inf)
     return error_rate(labels[np.argmax(scores, axis=1)], labels)
@@ -50,13 +50,11 @@ def majority_label(labels: Array) -> Any:
     return values[np.argmax(counts)]
 
 
-def _rows(samples: Array, train: Array, distance: Distance) -> Array:
-    rows: Array = np.asarray(samples, np.float32).reshape(len(samples), -1)
+def _rows(samples: Array, distance: Distance) -> Array:
+    # In single precision, near neighbours far from zero would be taken for each other.
+    rows: Array = np.asarray(samples, np.float64).reshape(len(samples), -1)
     if distance == "cosine":
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    else:
-        # What all samples share would take digits from what tells them apart.
-        rows = rows - np.mean(train, axis=0, dtype=np.float64).reshape(-1).astype(np.float32)
     return rows
 
 
