@@ -115,7 +115,11 @@ def test_zip(tmp_path):
         assert blob == Blob("a: inside", b"content")
 
 
-@pytest.mark.parametrize("content", [b"no zip file", zipped(inside=b"content")[:-30], b""])
+@pytest.mark.parametrize(
+    "content",
+    [b"no zip file", zipped(inside=b"content")[:-30], b""],
+    ids=["foreign", "cut off", "empty"],
+)
 def test_broken_zip(content):
     with (
         pytest.raises(
