@@ -8,7 +8,7 @@ import json
 
 import numpy as np
 
-from mporbm.paper import generation, table4
+from mporbm.paper import classification, generation
 from mporbm.paper.tasks import TASKS
 
 N_WEIGHTS = {"RBM": 78400, "MvRBM": 560, "TvRBM": 6240, "MPORBM": 22400}
@@ -32,7 +32,7 @@ def tables1_3(task):
     }
 
 
-def table4_run(task, machine, seed):
+def classification_run(task, machine, seed):
     def errors(*way):
         return {measure: number(task, machine, seed, way, measure) for measure in MEASURES}
 
@@ -41,10 +41,12 @@ def table4_run(task, machine, seed):
         if TASKS[task].n_bits == 1 and TASKS[task].threshold is None:
             coded = ()
         ways = ["raw values", *(coding for coding in coded if coding in TASKS[task].codings)]
-        names = [f"1-NN on {way}, {distance}" for way in ways for distance in table4.DISTANCES]
+        names = [
+            f"1-NN on {way}, {distance}" for way in ways for distance in classification.DISTANCES
+        ]
         return {"baselines": {name: errors(name) for name in (*names, "majority class")}}
-    large = machine == "RBM" and TASKS[task].n_dense_weights > table4.LARGEST_DENSE
-    (settings, *_) = table4.SETTINGS.get(machine, [{"learning_rate": TASKS[task].rates[0]}])
+    large = machine == "RBM" and TASKS[task].n_dense_weights > classification.LARGEST_DENSE
+    (settings, *_) = classification.SETTINGS.get(machine, [{"learning_rate": TASKS[task].rates[0]}])
 
     def tested(coding, feature, distance):
         choice = {"coding": coding, "feature": feature, "distance": distance}
@@ -54,7 +56,7 @@ def table4_run(task, machine, seed):
 
     columns = {
         f"{feature}, {distance}": None if large else tested("bits", feature, distance)
-        for feature, distance in table4.COLUMNS
+        for feature, distance in classification.COLUMNS
     }
     chosen = tested("values" if large else "bits", "field", "cosine")
     chosen |= errors("chosen")
@@ -109,7 +111,7 @@ def generation_run(machine, n_iter, n_validation, n_test, offline, seed):
 
 RUNS = {
     "tables1_3": tables1_3,
-    "table4": table4_run,
+    "classification": classification_run,
     "figure7": figure7_run,
     "generation": generation_run,
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mporbm.paper import EXPERIMENTS, figure7, generation, reproduce, runs, table4
+from mporbm.paper import EXPERIMENTS, classification, figure7, generation, reproduce, runs
 from mporbm.paper.drawing import save_figure
 from mporbm.paper.scale import Scale
 from mporbm.paper.statistics import interval
@@ -225,7 +225,7 @@ def test_quick_is_offline_and_full_is_what_the_paper_has():
 @pytest.mark.parametrize("full", [False, True])
 def test_the_number_of_seeds(full, seeds):
     scale = Scale(full, seeds)
-    for module in (table4, figure7, generation):
+    for module in (classification, figure7, generation):
         asked = [run.configuration["seed"] for run in module.runs(scale)]
         assert {*asked} == set(range(seeds))
         assert len(asked) == seeds * len([seed for seed in asked if seed == 0])
@@ -300,15 +300,15 @@ def test_table_4_has_the_means_over_the_splits(results, scale):
         task = name.split("-")[1]
         measure = "balanced" if name in balanced else "error"
         outcomes = {
-            machine: [fakes.table4_run(task, machine, seed) for seed in splits(scale, 3)]
-            for machine in (*table4.machines(scale), "baselines")
+            machine: [fakes.classification_run(task, machine, seed) for seed in splits(scale, 3)]
+            for machine in (*classification.machines(scale), "baselines")
         }
         lines = rows(table)
-        for machine in table4.machines(scale):
-            row = lines[table4.MACHINES[machine]]
+        for machine in classification.machines(scale):
+            row = lines[classification.MACHINES[machine]]
             values = [outcome["chosen"][measure] for outcome in outcomes[machine]]
             assert row["chosen on validation"] == expected_cell(values)
-            for way, title in table4.COLUMNS.items():
+            for way, title in classification.COLUMNS.items():
                 kept = [outcome["columns"][", ".join(way)] for outcome in outcomes[machine]]
                 if task == "coil100" and machine == "RBM":
                     assert kept == [None] * len(kept)
@@ -339,7 +339,7 @@ def test_table_4_at_a_glance(results, scale):
             assert row[label] == lines[label]["chosen on validation"]
         baselines = {
             label: [
-                fakes.table4_run(name, "baselines", seed)["baselines"][label]["error"]
+                fakes.classification_run(name, "baselines", seed)["baselines"][label]["error"]
                 for seed in splits(scale, 3)
             ]
             for label in lines

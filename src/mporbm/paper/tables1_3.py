@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import table4
+from . import classification
 from .runs import Outcome, Run
 from .scale import Scale
 from .tasks import TASKS, samples, split
@@ -30,7 +30,7 @@ def run(task: str) -> dict[str, Any]:
 
 def runs(scale: Scale) -> list[Run]:
     """All data sets of Table 4."""
-    return [Run(__name__, {"task": name}, 0.1) for name in table4.tasks(scale)]
+    return [Run(__name__, {"task": name}, 0.1) for name in classification.tasks(scale)]
 
 
 def section(scale: Scale, outcome: Callable[[Run], Outcome], folder: Path) -> dict[str, Any]:
