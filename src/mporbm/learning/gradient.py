@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Coupling, Machine
-from .parameters import Parameters, n_factors
+from ..tensor.product import Product
+from .parameters import Parameters
 
 
 class Batch(eqx.Module):
@@ -46,41 +47,46 @@ def gradient(
 
     `moved` are the positions of the factors to derive for, all by default.
     """
-    fields = [machine.hidden_field(batch.visible) for batch in (positive, negative)]
-    hidden = [machine.hidden_units.mean(field) for field in fields]
-    weights = [positive.weight, -negative.weight]
-    signed = [
-        mean * weight.reshape(-1, *(1,) * (mean.ndim - 1))
-        for mean, weight in zip(hidden, weights, strict=True)
-    ]
-    hidden_rate = positive.mean(hidden[0])
-    parts = coupling_gradient(
-        machine.coupling,
-        jnp.concatenate([positive.visible, negative.visible]),
-        jnp.concatenate(signed),
-        range(n_factors(machine)) if moved is None else moved,
-    )
-    ascent = Parameters(
-        parts,
-        positive.mean(positive.visible) - negative.mean(negative.visible),
-        hidden_rate - negative.mean(hidden[1]),
-    )
-    largest = jnp.maximum(*(jnp.abs(field).max() for field in fields))
-    return ascent, GradientInfo(hidden_rate, largest)
+    arrays, structure = jax.tree.flatten(machine.coupling)
+    moved = range(len(arrays)) if moved is None else moved
 
-
-def coupling_gradient(
-    coupling: Coupling, visible: Array, hidden: Array, moved: Sequence[int]
-) -> tuple[Array | None, ...]:
-    """The derivative of ``sum_n <V_n, W(H_n)>`` for each moved factor, None for the others."""
-    arrays, structure = jax.tree.flatten(coupling)
-
-    def interaction(chosen: list[Array]) -> Array:
+    def merge(chosen: list[Array]) -> Product:
         every = list(arrays)
         for k, array in zip(moved, chosen, strict=True):
             every[k] = array
-        product: Coupling = jax.tree.unflatten(structure, every)
-        return jnp.vdot(product.apply_transpose(visible), hidden)
+        coupling: Coupling = jax.tree.unflatten(structure, every)
+        return coupling.product(len(positive.visible))
 
-    found = dict(zip(moved, jax.grad(interaction)([arrays[k] for k in moved]), strict=True))
-    return tuple(found.get(k) for k in range(len(arrays)))
+    # The gradient of the merged cores costs two contractions, half of which the fields have done.
+    product, pull_back = jax.vjp(merge, [arrays[k] for k in moved])
+    phases = [_phase(machine, product, batch) for batch in (positive, negative)]
+    merged = jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))
+    (factors,) = pull_back(merged)
+    found = dict(zip(moved, factors, strict=True))
+    ascent = Parameters(
+        tuple(found.get(k) for k in range(len(arrays))),
+        positive.mean(positive.visible) - negative.mean(negative.visible),
+        phases[0].hidden_rate - phases[1].hidden_rate,
+    )
+    largest = jnp.maximum(*(phase.largest_field for phase in phases))
+    return ascent, GradientInfo(phases[0].hidden_rate, largest)
+
+
+class _Phase(eqx.Module):
+    coupling: Product
+    """``E[grad <V, W(H)>]`` of the merged cores, with the mean of H given V."""
+    hidden_rate: Array
+    largest_field: Array
+
+
+def _phase(machine: Machine, product: Product, batch: Batch) -> _Phase:
+    n = len(batch.visible)
+    field, rows = product.contract_rows(batch.visible.reshape(n, -1))
+    field = field + machine.hidden_bias.reshape(-1)
+    hidden = machine.hidden_units.mean(field)
+    _, columns = product.contract_columns(hidden * batch.weight[:, None])
+    return _Phase(
+        product.gradient(rows, columns),
+        batch.mean(hidden).reshape(machine.hidden_shape),
+        jnp.abs(field).max(),
+    )

@@ -31,7 +31,9 @@ from ..tensor.check import (
 )
 from ..tensor.index import Order
 from ..tensor.mpo import network_matrix
-from ..tensor.network import Node, apply, index_names
+from ..tensor.network import Node, index_names
+from ..tensor.plan import N_USES, make_plan
+from ..tensor.product import Product
 from ..tensor.random import factor_std, normal_arrays
 from ..tensor.ranks import Boundary
 
@@ -71,15 +73,28 @@ class Coupling(eqx.Module):
         """The floating-point type of the weights."""
         return jax.tree.leaves(self)[0].dtype
 
+    def product(self, n_rows: int, n_uses: int = N_USES) -> Product:
+        """W in the form that is best for `n_uses` products with batches of `n_rows`."""
+        nodes = self.nodes()
+        return Product.of(nodes, make_plan(nodes, n_rows, n_uses))
+
+    def planned(self, n_rows: int) -> "Coupling":
+        """The same coupling, made ready for many products with batches of `n_rows`."""
+        return PlannedCoupling(self, self.product(n_rows))
+
     def apply(self, hidden: Any) -> Array:
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
         batch = check_batch("hidden", hidden, self.hidden_shape, self.dtype)
-        return apply(self.nodes(), batch, self._hidden_indices(), self._visible_indices())
+        leading, flat = _flattened(batch, len(self.hidden_shape))
+        result, _ = self.product(len(flat), n_uses=1).contract_columns(flat)
+        return result.reshape(*leading, *self.visible_shape)
 
     def apply_transpose(self, visible: Any) -> Array:
         """``W^T(V)`` for a batch: (..., I_1..I_d) -> (..., J_1..J_e)."""
         batch = check_batch("visible", visible, self.visible_shape, self.dtype)
-        return apply(self.nodes(), batch, self._visible_indices(), self._hidden_indices())
+        leading, flat = _flattened(batch, len(self.visible_shape))
+        result, _ = self.product(len(flat), n_uses=1).contract_rows(flat)
+        return result.reshape(*leading, *self.hidden_shape)
 
     def to_matrix(self, order: Order = "C") -> Array:
         """W as a matrix, visible by hidden units; ``order`` is how both layers are flattened.
@@ -349,6 +364,50 @@ class MPOCoupling(Coupling):
     def to_mpo(self) -> "MPOCoupling":
         """Itself."""
         return self
+
+
+class PlannedCoupling(Coupling):
+    """A coupling with what all its products share: made once, before they are repeated."""
+
+    coupling: Coupling
+    merged: Product
+
+    @property
+    def visible_shape(self) -> tuple[int, ...]:
+        """(I_1..I_d)."""
+        return self.coupling.visible_shape
+
+    @property
+    def hidden_shape(self) -> tuple[int, ...]:
+        """(J_1..J_e)."""
+        return self.coupling.hidden_shape
+
+    @property
+    def dtype(self) -> Any:
+        """The floating-point type of the weights."""
+        return self.coupling.dtype
+
+    def nodes(self) -> list[Node]:
+        """Those of the coupling."""
+        return self.coupling.nodes()
+
+    def to_mpo(self) -> "MPOCoupling":
+        """The same W as an MPO."""
+        return self.coupling.to_mpo()
+
+    def product(self, n_rows: int, n_uses: int = N_USES) -> Product:
+        """The form that was made."""
+        return self.merged
+
+    def planned(self, n_rows: int) -> Coupling:
+        """Itself."""
+        return self
+
+
+def _flattened(batch: Array, n_modes: int) -> tuple[tuple[int, ...], Array]:
+    """The leading axes of a batch, and the batch as a matrix."""
+    leading, shape = batch.shape[: batch.ndim - n_modes], batch.shape[batch.ndim - n_modes :]
+    return leading, batch.reshape(math.prod(leading), math.prod(shape))
 
 
 def _pad_shapes(

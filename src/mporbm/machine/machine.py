@@ -84,6 +84,11 @@ class Machine(eqx.Module):
         """(J_1..J_e)."""
         return self.coupling.hidden_shape
 
+    def planned(self, n_rows: int) -> "Machine":
+        """The same machine, made ready for many fields of batches of `n_rows`."""
+        ready: Machine = eqx.tree_at(lambda m: m.coupling, self, self.coupling.planned(n_rows))
+        return ready
+
     def energy(self, visible: Any, hidden: Any) -> Array:
         """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""
         v, h = self._check_visible(visible), self._check_hidden(hidden)

@@ -131,7 +131,6 @@ TASKS: dict[str, Task] = {
         rank=10,
         rates=(0.001, 0.0001),
         n_iter=1,
-        n_classes=10,
         n_splits=3,
         paper={"MvRBM": 6.82, "CD-SU": 6.82, "CD-AOP": 0.00},
     ),

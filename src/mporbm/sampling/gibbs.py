@@ -1,5 +1,6 @@
 """Block Gibbs sampling: all hidden units, then all visible units, at once."""
 
+import math
 from typing import Any
 
 import jax
@@ -28,6 +29,7 @@ def gibbs_step(key: Array, machine: Machine, visible: Any, inverse_temperature: 
 def gibbs(key: Array, machine: Machine, visible: Any, n_steps: int = 1) -> Array:
     """`n_steps` of `gibbs_step`; no step gives the visible states back."""
     state: Array = jnp.asarray(visible, machine.coupling.dtype)
+    machine = machine.planned(math.prod(state.shape[: -len(machine.visible_shape)]))
     first, rest = jax.random.split(key)
     # The first step stands outside of the loop: XLA then shares its hidden field with whoever
     # else needs it, as the gradient of contrastive divergence does.

@@ -1,0 +1,196 @@
+"""Plans: how a network is multiplied with batches at the least cost.
+
+Neighbouring nodes are merged into groups, once for all products with the same W. Groups on a line
+are the cores of an open MPO, whatever the network was: one group is the dense matrix, two are the
+chain cut at one bond, and no merging is the chain itself. A product with a batch then goes along
+the groups from one end to the other (`mporbm.tensor.product`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from .network import Node
+
+N_USES = 4
+"""Products between two changes of W, while learning: up, down, up and a gradient."""
+TRAFFIC = 8
+"""The time to read or write a number, in floating-point operations of a large matrix product."""
+MEMORY_LIMIT = 2**30
+"""The most bytes of merged groups and of what lies between them, if it can be helped."""
+
+Structure = tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
+"""The indices and the shape of each node."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to multiply a network W of nodes 0..n-1 with batches.
+
+    Parameters
+    ----------
+    groups
+        The first node of each group, and of the one that would follow the last.
+    transposed
+        Whether rows of W are contracted from the last group to the first, not from the first.
+    n_operations
+        Floating-point operations of a product with a batch.
+    n_merging
+        Those of merging.
+    n_bytes
+        Memory for the groups and the largest number between two of them.
+    """
+
+    groups: tuple[int, ...]
+    transposed: bool
+    n_operations: int
+    n_merging: int
+    n_bytes: int
+
+    @property
+    def n_groups(self) -> int:
+        """How many matrix products a product with a batch takes."""
+        return len(self.groups) - 1
+
+    def __str__(self) -> str:
+        if self.n_groups == 1:
+            way = "dense matrix"
+        elif self.n_groups == 2:
+            way = f"cut after factor {self.groups[1]}"
+        else:
+            way = f"{self.n_groups} groups of factors"
+        return f"{way}, {_in_words(self.n_operations)} operations a product"
+
+
+def make_plan(nodes: Sequence[Node], n_rows: int, n_uses: int = N_USES) -> Plan:
+    """The plan of the least cost for batches of `n_rows`, `n_uses` times for each W."""
+    structure = tuple((node.indices, node.array.shape) for node in nodes)
+    return _make_plan(structure, n_rows, n_uses)
+
+
+@lru_cache(maxsize=1024)
+def _make_plan(structure: Structure, n_rows: int, n_uses: int) -> Plan:
+    line = _Line(structure)
+    plans = [(line.path(n_rows, n_uses, transposed), transposed) for transposed in (False, True)]
+    # Memory comes first; of two that have the same cost, the one that is not transposed.
+    _, groups, transposed = min(
+        (((n_bytes > MEMORY_LIMIT) * n_bytes, cost), groups, transposed)
+        for (cost, n_bytes, groups), transposed in plans
+    )
+    stages = [line.stage(a, b, n_rows, transposed) for a, b in pairwise(groups)]
+    return Plan(
+        groups,
+        transposed,
+        sum(stage.n_operations for stage in stages),
+        sum(line.merging(a, b) for a, b in pairwise(groups)),
+        line.n_bytes(groups, n_rows, transposed),
+    )
+
+
+def bonds(structure: Structure, cut: int) -> tuple[str, ...]:
+    """The indices that nodes on both sides of a cut have, in the order of the left ones."""
+    right = {i for indices, _ in structure[cut:] for i in indices}
+    left = dict.fromkeys(i for indices, _ in structure[:cut] for i in indices)
+    return tuple(i for i in left if i in right)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One matrix product: `n_batch` times (n_in, n_out)^T by (n_in, n_beside)."""
+
+    n_batch: int
+    n_in: int
+    n_out: int
+    n_beside: int
+
+    @property
+    def n_operations(self) -> int:
+        """Additions and multiplications."""
+        return 2 * self.n_batch * self.n_in * self.n_out * self.n_beside
+
+    @property
+    def separate(self) -> bool:
+        """Whether to multiply each of the batch by itself, and not to transpose them first."""
+        return separate(self.n_in, self.n_out, self.n_beside)
+
+    @property
+    def cost(self) -> int:
+        """Operations, and the way of all numbers to and from memory."""
+        entries = (self.n_in + self.n_out) * self.n_beside
+        copied = 0
+        if self.n_beside > 1:
+            copied = self.n_in * self.n_out if self.separate else 2 * entries
+        return self.n_operations + TRAFFIC * self.n_batch * (entries + copied)
+
+
+def separate(n_in: int, n_out: int, n_beside: int) -> bool:
+    """Whether a matrix (n_in, n_out) is smaller than what it is multiplied with and what results.
+
+    Then the products of a batch of matrices (n_in, n_beside) are best done one by one, where they
+    are; else as one, for which they have to be transposed.
+    """
+    return n_beside > 1 and n_in * n_out <= (n_in + n_out) * n_beside
+
+
+class _Line:
+    """The sizes of a network's nodes and bonds."""
+
+    def __init__(self, structure: Structure):
+        n_nodes = len(structure)
+        size = {i: n for indices, shape in structure for i, n in zip(indices, shape, strict=True)}
+        cuts = [bonds(structure, k) for k in range(n_nodes + 1)]
+        self.n_nodes = n_nodes
+        self.bond = [math.prod(size[i] for i in cut) for cut in cuts]
+        self.rows, self.columns = (
+            [math.prod(size[i] for i in indices if i[0] == letter) for indices, _ in structure]
+            for letter in "ij"
+        )
+        # An index over two bonds, as of a ring or of CP, must not pass a group by.
+        self.is_chain = not any(set(a) & set(b) for a, b in pairwise(cuts))
+
+    def stage(self, a: int, b: int, n_rows: int, transposed: bool) -> Stage:
+        """The product with the group of nodes a..b-1."""
+        rows, columns = (self.columns, self.rows) if transposed else (self.rows, self.columns)
+        return Stage(
+            n_rows * math.prod(columns[:a]),
+            self.bond[a] * math.prod(rows[a:b]),
+            math.prod(columns[a:b]) * self.bond[b],
+            math.prod(rows[b:]),
+        )
+
+    def merging(self, a: int, b: int) -> int:
+        """Operations to merge nodes a..b-1, one after the other."""
+        sizes = [self.rows[k] * self.columns[k] for k in range(a, b)]
+        return sum(
+            2 * self.bond[a] * math.prod(sizes[: k + 1]) * self.bond[a + k] * self.bond[a + k + 1]
+            for k in range(1, b - a)
+        )
+
+    def n_bytes(self, groups: tuple[int, ...], n_rows: int, transposed: bool) -> int:
+        stages = [self.stage(a, b, n_rows, transposed) for a, b in pairwise(groups)]
+        between = [stage.n_batch * stage.n_out * stage.n_beside for stage in stages[:-1]]
+        return 4 * (sum(s.n_in * s.n_out for s in stages) + max(between, default=0))
+
+    def path(self, n_rows: int, n_uses: int, transposed: bool) -> tuple[int, int, tuple[int, ...]]:
+        """The groups of the least cost, as a shortest path from the first node to the last."""
+        best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, (0,))}
+        for b in range(1, self.n_nodes + 1):
+            found = []
+            for a in range(b):
+                if a not in best or not (self.is_chain or a == 0 or b == self.n_nodes):
+                    continue
+                cost = n_uses * self.stage(a, b, n_rows, transposed).cost + 2 * self.merging(a, b)
+                before, groups = best[a]
+                found.append((before + cost, (*groups, b)))
+            best[b] = min(found)
+        cost, groups = best[self.n_nodes]
+        return cost, self.n_bytes(groups, n_rows, transposed), groups
+
+
+def _in_words(number: int) -> str:
+    for unit, name in ((10**9, "billion"), (10**6, "million"), (10**3, "thousand")):
+        if number >= unit:
+            return f"{number / unit:.3g} {name}"
+    return str(number)

@@ -1,0 +1,142 @@
+"""Products of a network with batches, along a plan, and what they give for gradients.
+
+A batch of rows goes from group to group as a tensor (n, columns so far, bond, rows left) in C
+order, a batch of columns the other way in the same form: whatever is contracted next is next to
+what has to stay, so that no transpose is ever needed.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Self
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .network import Node, contract
+from .plan import Plan, bonds, separate
+
+
+class Product(eqx.Module):
+    """A matrix W in the form that is cheapest to multiply: merged cores and the way through them.
+
+    Parameters
+    ----------
+    cores
+        Of an open MPO equal to W (or to its transpose, if so planned), each as a matrix
+        (bond and rows, columns and bond).
+    sizes
+        The numbers of rows and columns of each core.
+    transposed
+        Whether it is the transpose of W.
+    """
+
+    cores: tuple[Array, ...]
+    sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    transposed: bool = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, nodes: Sequence[Node], plan: Plan) -> Self:
+        """A network with row indices ``i...`` and column indices ``j...``, merged as planned."""
+        structure = tuple((node.indices, node.array.shape) for node in nodes)
+        cores, sizes = [], []
+        for a, b in pairwise(plan.groups):
+            left, right = bonds(structure, a), bonds(structure, b)
+            open_indices = [i for node in nodes[a:b] for i in node.indices]
+            rows, columns = ([i for i in open_indices if i[0] == letter] for letter in "ij")
+            if plan.transposed:
+                rows, columns = columns, rows
+            output = (*left, *rows, *columns, *right)
+            merged = contract(nodes[a:b], output)
+            shape = dict(zip(output, merged.shape, strict=True))
+            n_rows, n_columns = (math.prod(shape[i] for i in group) for group in (rows, columns))
+            n_left, n_right = (math.prod(shape[i] for i in group) for group in (left, right))
+            cores.append(merged.reshape(n_left * n_rows, n_columns * n_right))
+            sizes.append((n_rows, n_columns))
+        return cls(tuple(cores), tuple(sizes), plan.transposed)
+
+    def contract_rows(self, batch: Array) -> tuple[Array, list[Array]]:
+        """``W^T x`` for a batch (n, rows), and what `gradient` needs of it."""
+        states = (self._backward if self.transposed else self._forward)(batch)
+        return states[0 if self.transposed else -1], states
+
+    def contract_columns(self, batch: Array) -> tuple[Array, list[Array]]:
+        """``W y`` for a batch (n, columns), and what `gradient` needs of it."""
+        states = (self._forward if self.transposed else self._backward)(batch)
+        return states[-1 if self.transposed else 0], states
+
+    def gradient(self, rows: list[Array], columns: list[Array]) -> "Product":
+        """The derivative of ``sum_n <x_n, W y_n>`` for each core, from both contractions.
+
+        A core takes the rows from one side and the columns from the other.
+        """
+        forward, backward = (columns, rows) if self.transposed else (rows, columns)
+        cores = tuple(
+            _outer(
+                before.reshape(n_batch, core.shape[0], n_beside),
+                after.reshape(n_batch, core.shape[1], n_beside),
+            )
+            for core, before, after, (n_batch, n_beside) in zip(
+                self.cores, forward[:-1], backward[1:], self._batches(len(rows[0])), strict=True
+            )
+        )
+        return Product(cores, self.sizes, self.transposed)
+
+    def _forward(self, batch: Array) -> list[Array]:
+        """A batch before the first core, between cores, and after the last."""
+        states = [batch]
+        for core, (n_batch, n_beside) in zip(self.cores, self._batches(len(batch)), strict=True):
+            state = states[-1].reshape(n_batch, core.shape[0], n_beside)
+            states.append(_multiply(core, state))
+        states[-1] = states[-1].reshape(len(batch), math.prod(size for _, size in self.sizes))
+        return states
+
+    def _backward(self, batch: Array) -> list[Array]:
+        """The same for a batch that begins after the last core, and ends before the first."""
+        states = [batch]
+        batches = self._batches(len(batch))
+        for core, (n_batch, n_beside) in zip(self.cores[::-1], batches[::-1], strict=True):
+            state = states[-1].reshape(n_batch, core.shape[1], n_beside)
+            states.append(_multiply_transposed(core, state))
+        states[-1] = states[-1].reshape(len(batch), math.prod(size for size, _ in self.sizes))
+        return states[::-1]
+
+    def _batches(self, n: int) -> list[tuple[int, int]]:
+        """What stands before and after the indices that each core takes."""
+        rows, columns = zip(*self.sizes, strict=True)
+        return [
+            (n * math.prod(columns[:k]), math.prod(rows[k + 1 :])) for k in range(len(self.cores))
+        ]
+
+
+def _multiply(matrix: Array, batch: Array) -> Array:
+    """(n_in, n_out) and (n, n_in, n_beside) to (n, n_out, n_beside)."""
+    n_in, n_out = matrix.shape
+    if batch.shape[-1] == 1:
+        return (batch[..., 0] @ matrix)[..., None]
+    if separate(n_in, n_out, batch.shape[-1]):
+        # XLA would transpose the whole batch if it were not told to take one after the other.
+        each = jnp.broadcast_to(matrix, (len(batch), *matrix.shape))
+        return lax.dot_general(each, batch, (((1,), (1,)), ((0,), (0,))))
+    return jnp.einsum("io,nib->nob", matrix, batch)
+
+
+def _multiply_transposed(matrix: Array, batch: Array) -> Array:
+    """(n_in, n_out) and (n, n_out, n_beside) to (n, n_in, n_beside)."""
+    n_in, n_out = matrix.shape
+    if batch.shape[-1] == 1:
+        return (batch[..., 0] @ matrix.T)[..., None]
+    if separate(n_in, n_out, batch.shape[-1]):
+        each = jnp.broadcast_to(matrix, (len(batch), *matrix.shape))
+        return lax.dot_general(each, batch, (((2,), (1,)), ((0,), (0,))))
+    return jnp.einsum("io,nob->nib", matrix, batch)
+
+
+def _outer(before: Array, after: Array) -> Array:
+    """(n, n_in, n_beside) and (n, n_out, n_beside) to (n_in, n_out)."""
+    if before.shape[-1] == 1:
+        return before[..., 0].T @ after[..., 0]
+    if separate(before.shape[1], after.shape[1], before.shape[-1]):
+        return lax.dot_general(before, after, (((2,), (2,)), ((0,), (0,)))).sum(axis=0)
+    return jnp.einsum("nib,nob->io", before, after)
