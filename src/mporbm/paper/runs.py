@@ -10,7 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,11 +138,14 @@ def _performed(
     )
     try:
         futures = {pool.submit(run.perform, folder): run for run in missing}
-        for future in as_completed(futures):
-            error = future.exception()
-            if error is not None and not isinstance(error, Exception):
-                raise error
-            yield futures[future], error
+        while futures:
+            # Signals are heard between two waits.
+            done, _ = wait(futures, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in done:
+                error = future.exception()
+                if error is not None and not isinstance(error, Exception):
+                    raise error
+                yield futures.pop(future), error
     finally:
         # Asked to end, a process would go on with the next run; outcomes are written at once.
         for process in list((pool._processes or {}).values()):

@@ -180,8 +180,7 @@ def _verdicts(task: Task, found: _Found) -> list[Verdict]:
 
 def _notes(task: Task, found: _Found) -> list[str]:
     notes = [
-        f"Layers {_shape(task.visible_shape)} to {_shape(task.hidden_shape)}, MPO-rank {task.rank}"
-        f"{'' if task.n_classes is None else f', the first {task.n_classes} classes'}; "
+        f"Layers {_shape(task.visible_shape)} to {_shape(task.hidden_shape)}, MPO-rank {task.rank}; "
         f"{task.train_share:.0%} of each class, at most {MOST_PER_CLASS} samples, for training, "
         f"half of the others for validation, half for the test. Learning rates of the paper's "
         f"rule: {task.rates[0]:g} or {task.rates[1]:g}."

@@ -45,8 +45,6 @@ class Task:
     rates
         Learning rates of the paper's rule: two powers of ten, of which the larger one is near the
         largest at which it does not diverge at once.
-    n_classes
-        How many classes are used, the first ones that are there; by default all.
     train_share
         The share of each class for training, of which at most 34 samples are taken.
     n_splits
@@ -66,7 +64,6 @@ class Task:
     codings: tuple[str, ...] = ("bits", "values")
     rates: tuple[float, float] = (0.01, 0.001)
     threshold: int | None = None
-    n_classes: int | None = None
     train_share: float = 0.5
     n_splits: int = 10
     paper: Mapping[str, float] = field(default_factory=dict)
@@ -179,9 +176,8 @@ def split(labels: Array, seed: int, train_share: float) -> Split:
 @lru_cache(maxsize=1)
 def samples(name: str) -> tuple[Array, Array]:
     """The values and the labels of a task."""
-    bunch, n_classes = TASKS[name].load(), TASKS[name].n_classes
-    used = slice(None) if n_classes is None else bunch.target < n_classes
-    return bunch.data[used], bunch.target[used]
+    bunch = TASKS[name].load()
+    return bunch.data, bunch.target
 
 
 def coded(task: Task, values: Array, coding: str, train: Array) -> Any:
