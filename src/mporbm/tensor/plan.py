@@ -16,10 +16,12 @@ from .network import Node
 
 N_USES = 4
 """Products between two changes of W, while learning: up, down, up and a gradient."""
+BYTES = 4
+"""Of a number in single precision."""
 TRAFFIC = 8
 """The time to read or write a number, in floating-point operations of a large matrix product."""
 MEMORY_LIMIT = 2**30
-"""The most bytes of merged groups and of what lies between them, if it can be helped."""
+"""The most bytes of a merged group and of what it makes of a batch, if it can be helped."""
 
 Structure = tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]
 """The indices and the shape of each node."""
@@ -40,7 +42,7 @@ class Plan:
     n_merging
         Those of merging.
     n_bytes
-        Memory for the groups and the largest number between two of them.
+        Memory for all groups, and for what the largest of them makes of a batch.
     """
 
     groups: tuple[int, ...]
@@ -73,11 +75,9 @@ def make_plan(nodes: Sequence[Node], n_rows: int, n_uses: int = N_USES) -> Plan:
 @lru_cache(maxsize=1024)
 def _make_plan(structure: Structure, n_rows: int, n_uses: int) -> Plan:
     line = _Line(structure)
-    plans = [(line.path(n_rows, n_uses, transposed), transposed) for transposed in (False, True)]
-    # Memory comes first; of two that have the same cost, the one that is not transposed.
-    _, groups, transposed = min(
-        (((n_bytes > MEMORY_LIMIT) * n_bytes, cost), groups, transposed)
-        for (cost, n_bytes, groups), transposed in plans
+    # Of two that have the same cost, the one that is not transposed.
+    (_, groups), transposed = min(
+        (line.path(n_rows, n_uses, transposed), transposed) for transposed in (False, True)
     )
     stages = [line.stage(a, b, n_rows, transposed) for a, b in pairwise(groups)]
     return Plan(
@@ -85,7 +85,7 @@ def _make_plan(structure: Structure, n_rows: int, n_uses: int) -> Plan:
         transposed,
         sum(stage.n_operations for stage in stages),
         sum(line.merging(a, b) for a, b in pairwise(groups)),
-        line.n_bytes(groups, n_rows, transposed),
+        BYTES * (sum(s.n_in * s.n_out for s in stages) + max(s.n_results for s in stages)),
     )
 
 
@@ -109,6 +109,11 @@ class Stage:
     def n_operations(self) -> int:
         """Additions and multiplications."""
         return 2 * self.n_batch * self.n_in * self.n_out * self.n_beside
+
+    @property
+    def n_results(self) -> int:
+        """How many numbers it gives."""
+        return self.n_batch * self.n_out * self.n_beside
 
     @property
     def separate(self) -> bool:
@@ -168,12 +173,15 @@ class _Line:
             for k in range(1, b - a)
         )
 
-    def n_bytes(self, groups: tuple[int, ...], n_rows: int, transposed: bool) -> int:
-        stages = [self.stage(a, b, n_rows, transposed) for a, b in pairwise(groups)]
-        between = [stage.n_batch * stage.n_out * stage.n_beside for stage in stages[:-1]]
-        return 4 * (sum(s.n_in * s.n_out for s in stages) + max(between, default=0))
+    def cost(self, a: int, b: int, n_rows: int, n_uses: int, transposed: bool) -> int:
+        """Of merging nodes a..b-1, and its reverse for gradients, and of all their products."""
+        stage = self.stage(a, b, n_rows, transposed)
+        n_bytes = BYTES * (stage.n_in * stage.n_out + stage.n_results)
+        cost = n_uses * stage.cost + 2 * self.merging(a, b)
+        # Too large a group is taken only where there is no other way.
+        return cost + (n_bytes << 64 if n_bytes > MEMORY_LIMIT and b - a > 1 else 0)
 
-    def path(self, n_rows: int, n_uses: int, transposed: bool) -> tuple[int, int, tuple[int, ...]]:
+    def path(self, n_rows: int, n_uses: int, transposed: bool) -> tuple[int, tuple[int, ...]]:
         """The groups of the least cost, as a shortest path from the first node to the last."""
         best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, (0,))}
         for b in range(1, self.n_nodes + 1):
@@ -181,12 +189,11 @@ class _Line:
             for a in range(b):
                 if a not in best or not (self.is_chain or a == 0 or b == self.n_nodes):
                     continue
-                cost = n_uses * self.stage(a, b, n_rows, transposed).cost + 2 * self.merging(a, b)
                 before, groups = best[a]
+                cost = self.cost(a, b, n_rows, n_uses, transposed)
                 found.append((before + cost, (*groups, b)))
             best[b] = min(found)
-        cost, groups = best[self.n_nodes]
-        return cost, self.n_bytes(groups, n_rows, transposed), groups
+        return best[self.n_nodes]
 
 
 def _in_words(number: int) -> str:
