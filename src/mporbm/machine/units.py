@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from ..tensor.check import check_array
+from .bits import random_bits
 
 
 class Units(eqx.Module):
@@ -61,7 +62,7 @@ class Bernoulli(Units):
         other: small probabilities keep their relative precision on both sides.
         """
         precise = field.astype(jnp.promote_types(field.dtype, jnp.float32))
-        bits = jax.random.bits(key, field.shape, jnp.uint32)
+        bits = random_bits(key, field.shape)
         uniform = (bits.astype(precise.dtype) + 0.5) * 2.0**-32
         unlikely = uniform < jax.nn.sigmoid(-jnp.abs(precise))
         return ((field > 0) ^ unlikely).astype(field.dtype)
