@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mporbm.machine.bits import random_bits
+from mporbm.machine.bits import random_bits, split
 
 N = 2**18
 
@@ -20,10 +20,17 @@ def words():
     return np.asarray(jax.jit(jax.vmap(lambda key: random_bits(key, (N,))))(keys))
 
 
-@pytest.fixture(scope="module")
-def columns():
+@pytest.fixture(scope="module", params=["seeds", "jax.random.split", "split", "splits of splits"])
+def columns(request):
     """A short sequence for each of many keys."""
-    keys = jax.random.split(jax.random.key(1), 2**14)
+    n_keys = 2**14
+    if request.param == "seeds":
+        keys = jax.vmap(jax.random.key)(jnp.arange(n_keys))
+    elif request.param == "splits of splits":
+        key = jax.random.key(2)
+        keys = jax.lax.scan(lambda key, _: tuple(split(key)), key, length=n_keys)[1]
+    else:
+        keys = {"split": split}.get(request.param, jax.random.split)(jax.random.key(1), n_keys)
     return np.asarray(jax.jit(jax.vmap(lambda key: random_bits(key, (16,))))(keys))
 
 
@@ -48,8 +55,8 @@ def counts_of(values, n):
 
 
 def test_all_bits_are_uniform(words, columns):
-    assert_even([counts_of(part, 16) for sequence in words for part in nibbles(sequence)])
-    assert_even([counts_of(part, 16) for column in columns.T for part in nibbles(column)])
+    for sequences in (words, columns.T):
+        assert_even([counts_of(part, 16) for sequence in sequences for part in nibbles(sequence)])
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3, 28, 784, 1024])
@@ -92,3 +99,11 @@ def test_an_entry_depends_on_the_key_and_its_position_only():
     assert random_bits(key, ()).shape == ()
     assert random_bits(key, (0, 4)).shape == (0, 4)
     assert not np.array_equal(long, random_bits(jax.random.key(6), (3, 4)))
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_are_split_for_every_generator(impl):
+    keys = split(jax.random.key(0, impl=impl), 3)
+    assert keys.shape == (3,)
+    assert keys.dtype == jax.random.key(0, impl=impl).dtype
+    assert len({int(random_bits(key, ())) for key in keys}) == 3

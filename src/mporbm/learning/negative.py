@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
+from ..machine.bits import split
 from ..sampling import Tempering, gibbs, independent_units
 from ..sampling.tempering import TemperingState
 from .gauge import natural
@@ -159,7 +160,7 @@ class ParallelTempering(NegativePhase):
         def move(state: TemperingState, key: Array) -> tuple[TemperingState, None]:
             return self.tempering.step(key, machine, state)[0], None
 
-        state, _ = jax.lax.scan(move, state, jax.random.split(key, self.n_gibbs))
+        state, _ = jax.lax.scan(move, state, split(key, self.n_gibbs))
         return state, equal_weights(state.visible[-1])
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Coupling, Machine
+from ..machine.bits import split
 from .gauge import carried, natural
 from .gradient import Batch, GradientInfo, gradient
 from .negative import NegativePhase
@@ -159,7 +160,7 @@ class Alternating(Scheme):
     ) -> tuple[LearningState, StepInfo]:
         """As many updates as there are factors."""
         infos = []
-        for k, factor_key in enumerate(jax.random.split(key, self.n_updates(state.machine))):
+        for k, factor_key in enumerate(split(key, self.n_updates(state.machine))):
             state, info = update(factor_key, rule, state, data, rates, (k,))
             infos.append(info)
         return state, combine(infos)

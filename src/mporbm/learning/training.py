@@ -73,14 +73,14 @@ def run_block(
         carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array]
     ) -> tuple[tuple[LearningState, BlockInfo], None]:
         state, info = carry
-        number, chosen, weight = batch
+        key, chosen, weight = batch
         visible = unpacked(rows[chosen]).reshape(-1, *shape).astype(dtype)
         total = weight.sum()
         used = total > 0.0
         data = Batch(visible, (weight / jnp.where(used, total, 1.0)).astype(dtype))
         # A batch of heavier samples makes a longer step: every sample counts by its own weight.
         heavy = rates * (total / jnp.maximum((weight > 0.0).sum(), 1))
-        new, step = scheme.step(jax.random.fold_in(key, number), rule, state, data, heavy)
+        new, step = scheme.step(key, rule, state, data, heavy)
         healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
         healthy = info.healthy & (healthy | ~used)
         moves = healthy & used
@@ -93,7 +93,8 @@ def run_block(
 
     start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
     numbers = first + jnp.arange(len(index))
-    (state, info), _ = jax.lax.scan(body, (state, start), (numbers, index, weight))
+    keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
+    (state, info), _ = jax.lax.scan(body, (state, start), (keys, index, weight))
     return state, info
 
 

@@ -1,4 +1,11 @@
-"""Random bits at the price of a few multiplications, in the same pass that uses them."""
+"""Random bits at the price of a few multiplications, in the same pass that uses them.
+
+JAX's own generator (threefry) makes good keys, but to draw every unit of a layer by its 20 rounds
+takes half as long as all matrix products of a step, and even one key is a loop of its own in the
+compiled program. Here a bit depends on the two words of a key and its position by a hash, which is
+compiled into the loop that needs it. Entries do not depend on the size of an array, nor on who
+computes it. Not for cryptography.
+"""
 
 import math
 
@@ -9,21 +16,24 @@ from jax import Array
 MIXERS = ((0x21F0AAAD, 0xD35A2D97, 15), (0x7FEB352D, 0x846CA68B, 16))
 """Multipliers and last shifts of 32-bit mixers, found by a search for the least bias
 (github.com/skeeto/hash-prospector)."""
+START = 0x9E3779B9
+"""Where positions are counted from, so that a key of zeros is like any other."""
 
 
 def random_bits(key: Array, shape: tuple[int, ...]) -> Array:
-    """Uniform words of 32 bits: a hash of their positions, keyed twice.
-
-    JAX's own generator makes two words of a key. To draw every entry of a large array with its 20
-    rounds would take half as long as all matrix products of a step; mixing positions with these
-    words is nearly free, because it is compiled into the loop that needs the bits. An entry does
-    not depend on the size of the array, nor on who computes it. Not for cryptography.
-    """
-    words = jax.random.bits(key, (len(MIXERS),), jnp.uint32)
-    state = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
-    for word, (first, second, shift) in zip(words, MIXERS, strict=True):
+    """Uniform words of 32 bits: positions, mixed after each word of the key is added."""
+    words = jax.random.key_data(key).reshape(-1)
+    state = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape) + jnp.uint32(START)
+    for word, (first, second, shift) in zip(words[: len(MIXERS)], MIXERS, strict=True):
         state = state + word
         state = (state ^ (state >> 16)) * jnp.uint32(first)
         state = (state ^ (state >> 15)) * jnp.uint32(second)
         state = state ^ (state >> shift)
     return state
+
+
+def split(key: Array, n_keys: int = 2) -> Array:
+    """As `jax.random.split`, by `random_bits`: a key is used for one of both, and once."""
+    data = random_bits(key, (n_keys, *jax.random.key_data(key).shape))
+    keys: Array = jax.random.wrap_key_data(data, impl=jax.random.key_impl(key))
+    return keys

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Gaussian, Machine
+from ..machine.bits import split
 
 BURN_IN = 0.2
 """The first steps of a chain that averages leave out, as a share of all."""
@@ -80,7 +81,7 @@ def posterior_step(
     key: Array, machine: Machine, evidence: Evidence, visible: Array
 ) -> tuple[Array, Array]:
     """A Gibbs step under evidence: the new visible states, and the field they were drawn in."""
-    up, down = jax.random.split(key)
+    up, down = split(key)
     field = machine.visible_field(machine.sample_hidden(up, visible)) + evidence.field
     return evidence.clamp(machine.visible_units.sample(down, field)), field
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
+from ..machine.bits import split
 from ..tensor.check import check_integer
 from .gibbs import gibbs_step, independent_units
 
@@ -55,10 +56,10 @@ class Tempering(eqx.Module):
         self, key: Array, machine: Machine, state: TemperingState
     ) -> tuple[TemperingState, TemperingInfo]:
         """A Gibbs step at every temperature, then exchanges between neighbours."""
-        gibbs_key, exchange_key = jax.random.split(key)
+        gibbs_key, exchange_key = split(key)
         b = self.inverse_temperatures.astype(machine.coupling.dtype)
         visible = jax.vmap(lambda key, v, b: gibbs_step(key, machine, v, b))(
-            jax.random.split(gibbs_key, self.n_temperatures), state.visible, b
+            split(gibbs_key, self.n_temperatures), state.visible, b
         )
         source, acceptance = self._exchange(exchange_key, machine, visible, b, state.n_steps % 2)
         n_chains = visible.shape[1]
