@@ -94,4 +94,4 @@ def products(n_visible: int, n_hidden: int, batch: int, n_batches: int, n_iter: 
     def epochs(weights: Any) -> Any:
         return jax.lax.fori_loop(0, n_iter, lambda _, w: jax.lax.scan(step, w, rows)[0], weights)
 
-    return lambda: jax.block_until_ready(epochs(start))
+    return lambda: epochs(start).block_until_ready()

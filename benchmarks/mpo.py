@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,110 +41,102 @@ def dense(visible: Shape, hidden: Shape, batch: int, n_batches: int) -> Run:
     return lambda: model.fit(rows)
 
 
+@dataclass(frozen=True)
+class Library:
+    """What NumPy and torch call differently."""
+
+    zeros_like: Callable[[Any], Any]
+    sigmoid: Callable[[Any], Any]
+    draw: Callable[[Any], Any]
+    """Zeros and ones with given probabilities."""
+
+
 class Transcription:
-    """Algorithm 1 line by line: a contraction with the best order for every formula.
+    """Algorithm 1 line by line: for every formula a contraction in the best order."""
 
-    `numpy` and `torch` differ in how they draw and in nothing else.
-    """
-
-    def __init__(self, rows: Any, cores: list[Any], biases: list[Any], batch: int, backend: Any):
-        self.rows, self.cores, self.biases, self.batch = rows, cores, biases, batch
-        self.zeros, self.uniform, self.sigmoid = backend
-        self.core_steps = [self.zeros(core) for core in cores]
-        self.bias_steps = [self.zeros(bias) for bias in biases]
+    def __init__(
+        self, library: Library, rows: Any, cores: list[Any], biases: list[Any], batch: int
+    ):
+        self.library, self.rows, self.batch = library, rows, batch
+        self.cores, self.core_steps = cores, [library.zeros_like(core) for core in cores]
+        self.biases, self.bias_steps = biases, [library.zeros_like(bias) for bias in biases]
         d = len(cores)
-        i, j, r = (
-            [opt_einsum.get_symbol(3 * k + offset) for k in range(d + 1)] for offset in range(3)
-        )
-        n = opt_einsum.get_symbol(3 * d + 5)
-        v, h = n + "".join(i[:d]), n + "".join(j[:d])
-        # The first and the last core of an open chain have one bond.
-        bonds = ["", *r[1:d], ""]
-        names = [bonds[k] + i[k] + j[k] + bonds[k + 1] for k in range(d)]
-        shapes = [tuple(core.shape) for core in cores]
-        size = {
-            s: n
-            for name, shape in zip(names, shapes, strict=True)
-            for s, n in zip(name, shape, strict=True)
-        }
-        v_shape, h_shape = ((batch, *(size[s] for s in layer[:d])) for layer in (i, j))
-        chain = ",".join(names)
-        self.up = opt_einsum.contract_expression(f"{v},{chain}->{h}", v_shape, *shapes)
-        self.down = opt_einsum.contract_expression(f"{h},{chain}->{v}", h_shape, *shapes)
-        self.gradients = []
-        for k in range(d):
-            others = [q for q in range(d) if q != k]
-            formula = ",".join([v, h, *(names[q] for q in others)]) + "->" + names[k]
-            shape_list = [v_shape, h_shape, *(shapes[q] for q in others)]
-            self.gradients.append(opt_einsum.contract_expression(formula, *shape_list))
+        symbols = [opt_einsum.get_symbol(k) for k in range(3 * d)]
+        i, j, r, n = symbols[:d], symbols[d : 2 * d], ["", *symbols[2 * d : -1], ""], symbols[-1]
+        names = [r[k] + i[k] + j[k] + r[k + 1] for k in range(d)]
+        visible, hidden = n + "".join(i), n + "".join(j)
+        size = {n: batch}
+        for name, core in zip(names, cores, strict=True):
+            size.update(zip(name, core.shape, strict=True))
+
+        def expression(inputs: list[str], output: str) -> Callable[..., Any]:
+            shapes = [tuple(size[symbol] for symbol in name) for name in inputs]
+            found: Callable[..., Any] = opt_einsum.contract_expression(
+                ",".join(inputs) + "->" + output, *shapes
+            )
+            return found
+
+        self.up = expression([visible, *names], hidden)
+        self.down = expression([hidden, *names], visible)
+        self.gradients = [
+            expression([visible, hidden, *names[:k], *names[k + 1 :]], names[k]) for k in range(d)
+        ]
 
     def epoch(self) -> None:
         """A sweep for every batch."""
         for start in range(0, len(self.rows), self.batch):
-            visible = self.rows[start : start + self.batch]
             for k in range(len(self.cores)):
-                self.update(visible, k)
+                self.update(self.rows[start : start + self.batch], k)
 
     def update(self, visible: Any, k: int) -> None:
         """Lines 4 to 14: Gibbs sampling, then the steps of a core and both biases."""
-        hidden = self.sigmoid(self.up(visible, *self.cores) + self.biases[1])
-        state = self.draw(hidden)
-        other = self.draw(self.sigmoid(self.down(state, *self.cores) + self.biases[0]))
-        other_hidden = self.sigmoid(self.up(other, *self.cores) + self.biases[1])
-        rest = [core for q, core in enumerate(self.cores) if q != k]
-        n = self.batch
-        core = self.gradients[k](visible, hidden, *rest) - self.gradients[k](
-            other, other_hidden, *rest
-        )
-        self.core_steps[k] = MOMENTUM * self.core_steps[k] + (RATE / n) * core
+        draw, sigmoid = self.library.draw, self.library.sigmoid
+        hidden = sigmoid(self.up(visible, *self.cores) + self.biases[1])
+        other = draw(sigmoid(self.down(draw(hidden), *self.cores) + self.biases[0]))
+        other_hidden = sigmoid(self.up(other, *self.cores) + self.biases[1])
+        rest = [*self.cores[:k], *self.cores[k + 1 :]]
+        rate, gradient = RATE / self.batch, self.gradients[k]
+        ascent = gradient(visible, hidden, *rest) - gradient(other, other_hidden, *rest)
+        self.core_steps[k] = MOMENTUM * self.core_steps[k] + rate * ascent
         self.cores[k] = self.cores[k] + self.core_steps[k]
         for number, (data, model) in enumerate(((visible, other), (hidden, other_hidden))):
-            step = (RATE / n) * (data.sum(0) - model.sum(0))
+            step = rate * (data.sum(0) - model.sum(0))
             self.bias_steps[number] = MOMENTUM * self.bias_steps[number] + step
             self.biases[number] = self.biases[number] + self.bias_steps[number]
 
-    def draw(self, probability: Any) -> Any:
-        """Zeros and ones."""
-        return (self.uniform(probability.shape) < probability) * 1.0
-
 
 def _start(visible: Shape, hidden: Shape, rank: int) -> list[NDArray[np.float32]]:
+    """Random cores of an open chain: the first and the last have one bond."""
     rng = np.random.default_rng(1)
     d = len(visible)
-    ranks = [1, *[rank] * (d - 1), 1]
+    bonds = [[], *[[rank]] * (d - 1), []]
     std = (0.01 / math.sqrt(rank ** (d - 1))) ** (1 / d)
-    shapes = [(ranks[k], visible[k], hidden[k], ranks[k + 1]) for k in range(d)]
-    shapes[0], shapes[-1] = shapes[0][1:], shapes[-1][:-1]  # type: ignore[call-overload]
+    shapes = [(*bonds[k], visible[k], hidden[k], *bonds[k + 1]) for k in range(d)]
     return [(std * rng.normal(size=shape)).astype(np.float32) for shape in shapes]
 
 
 def numpy(visible: Shape, hidden: Shape, rank: int, batch: int, n_batches: int) -> Run:
     """What the paper's MATLAB does, with NumPy."""
-    rng = np.random.default_rng(2)
-    one = np.float32(1)
-    backend = (
+    rng, one = np.random.default_rng(2), np.float32(1)
+    library = Library(
         np.zeros_like,
-        lambda shape: rng.random(shape, dtype=np.float32),
         lambda x: one / (one + np.exp(-x)),
+        lambda p: (rng.random(p.shape, dtype=np.float32) < p).astype(np.float32),
     )
     rows = data(n_batches, batch, visible).astype(np.float32)
     biases = [np.zeros(shape, np.float32) for shape in (visible, hidden)]
-    cores: list[Any] = _start(visible, hidden, rank)
-    machine = Transcription(rows, cores, biases, batch, backend)
-    machine.draw = lambda p: (backend[1](p.shape) < p).astype(np.float32)  # type: ignore[method-assign]
-    return machine.epoch
+    return Transcription(library, rows, [*_start(visible, hidden, rank)], biases, batch).epoch
 
 
 def torch(visible: Shape, hidden: Shape, rank: int, batch: int, n_batches: int) -> Run:
     """The same with torch, without gradients of its own."""
     import torch
 
-    backend = torch.zeros_like, torch.rand, torch.sigmoid
+    library = Library(torch.zeros_like, torch.sigmoid, torch.bernoulli)
     rows = torch.from_numpy(data(n_batches, batch, visible)).float()
     cores = [torch.from_numpy(core) for core in _start(visible, hidden, rank)]
     biases = [torch.zeros(shape) for shape in (visible, hidden)]
-    machine = Transcription(rows, cores, biases, batch, backend)
-    machine.draw = torch.bernoulli  # type: ignore[method-assign]
+    machine = Transcription(library, rows, cores, biases, batch)
 
     def run() -> None:
         with torch.no_grad():

@@ -37,8 +37,13 @@ def cases() -> dict[str, Case]:
     """Everything that is measured."""
     found = {}
     for n_hidden in (100, 500):
-        arguments = {"n_visible": 784, "n_hidden": n_hidden, "batch": 100, "n_batches": 60}
-        arguments["n_iter"] = 1000 // n_hidden
+        arguments: dict[str, Any] = {
+            "n_visible": 784,
+            "n_hidden": n_hidden,
+            "batch": 100,
+            "n_batches": 60,
+        }
+        arguments["n_iter"] = 2000 // n_hidden
         contenders = {"ours": Contender("dense", "ours", arguments)}
         contenders |= {title: Contender("dense", name, arguments) for name, title in DENSE.items()}
         contenders["matrix products alone"] = Contender("dense", "products", arguments)

@@ -19,6 +19,9 @@ jax.config.update("jax_enable_x64", True)
 # them as users have them.
 unoptimised = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 jax.config.update("jax_disable_most_optimizations", unoptimised not in ("0", "false"))
+# Neither tests nor the processes that they start use or fill the cache of the user.
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+jax.config.update("jax_enable_compilation_cache", False)
 
 # Every new shape compiles, so a few examples a property; shapes repeat across properties.
 settings.register_profile("mporbm", max_examples=15, deadline=None, derandomize=True)

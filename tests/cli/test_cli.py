@@ -497,8 +497,12 @@ def test_inspect(ok, run, model):
     assert facts["parameters"]["random_state"] == 0
     for name, values in spectra(estimator.machine_.coupling).items():
         assert facts["singular_values"][name] == values.tolist()
+    plan = estimator.machine_.coupling.plan(estimator.batch_size)
+    assert facts["plan"]["groups"] == list(plan.groups)
+    assert facts["plan"]["n_operations"] == plan.n_operations
     said = run("inspect", model.path)
     assert said.code == 0
+    assert str(plan).split(",")[0] in said.out
     for word in ("MPORBM", "bernoulli", "n_iter=3", "singular values", "reconstruction error"):
         assert word in said.out
 

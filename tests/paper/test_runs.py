@@ -35,7 +35,7 @@ def a_run(place, name="one", does="end", cost=1.0):
 
 def outcomes(folder):
     """The files of outcomes, and whatever else is there."""
-    return sorted(path.name for path in folder.iterdir() if path.name != "compiled")
+    return sorted(path.name for path in folder.iterdir())
 
 
 # One run

@@ -1,6 +1,7 @@
 """Commands that look into a model file, or make another one of it."""
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,6 +46,7 @@ def inspect(
     n_dense = int(np.prod(machine.visible_shape)) * int(np.prod(machine.hidden_shape))
     ranks = getattr(estimator, "ranks_", None)
     coding = getattr(estimator, "coding_", None)
+    plan = machine.coupling.plan(estimator.batch_size)
     values = {name: [float(v) for v in s] for name, s in spectra(machine.coupling).items()}
     facts: dict[str, Any] = {
         "class": type(estimator).__name__,
@@ -55,6 +57,7 @@ def inspect(
         "ranks": ranks,
         "n_parameters": estimator.n_parameters_,
         "n_parameters_dense": n_dense,
+        "plan": {**asdict(plan), "batch_size": estimator.batch_size},
         "parameters": {k: plain(v) for k, v in estimator.get_params(deep=False).items()},
         "singular_values": values,
         "n_iter": estimator.n_iter_,
@@ -67,6 +70,7 @@ def inspect(
         "shapes": f"{shape_text(machine.visible_shape)} -> {shape_text(machine.hidden_shape)}",
         "ranks": None if ranks is None else ", ".join(map(str, ranks)) or "none (one core)",
         "weights": f"{estimator.n_parameters_} (a dense machine has {n_dense})",
+        "products": f"{plan} with {estimator.batch_size} samples",
         "coding": _coding_text(coding),
         "truncation": _percent(getattr(estimator, "truncation_error_", None)),
         "epochs": str(estimator.n_iter_),

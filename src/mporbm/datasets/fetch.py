@@ -6,8 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..cache import cache_folder
+
 DATA_VARIABLE = "MPORBM_DATA"
-CACHE_VARIABLE = "MPORBM_CACHE"
 TIMEOUT = 30.0
 """Seconds that a server may be silent."""
 
@@ -53,16 +54,6 @@ def data_folder(dataset: str) -> Path | None:
             f"as {root / dataset}, but there is no such folder; create it, or unset the variable."
         )
     return root / dataset
-
-
-def cache_folder(dataset: str) -> Path:
-    """The folder that downloads of a data set go to."""
-    value = os.environ.get(CACHE_VARIABLE)
-    if value:
-        return Path(value).expanduser() / dataset
-    import pooch
-
-    return Path(pooch.os_cache("mporbm")) / dataset
 
 
 def folders(dataset: str) -> list[Path]:

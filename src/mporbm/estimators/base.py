@@ -44,6 +44,7 @@ from ..tensor.check import (
     check_shape,
 )
 from . import inputs, model_file
+from .compilation import keep_compiled
 from .progress import progress_bar
 from .seeds import generator_of, key_for
 from .trained import Trained
@@ -128,6 +129,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
             random training can promise.
         """
         self._check_parameters()
+        keep_compiled()
         weight = self._take_weight(fit_params)
         source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
         source, validation = self._split(source, X_val)
@@ -140,7 +142,9 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
 
         context = self._init_callback_context(max_subtasks=self.n_iter)
         context.call_on_fit_task_begin(estimator=self, X=rows, y=y)
-        with progress_bar(type(self).__name__, self.n_iter, bool(self.verbose)) as show:
+        plan = machine.coupling.plan(training.settings.batch_size)
+        headline = f"{type(self).__name__}: {plan}"
+        with progress_bar(type(self).__name__, self.n_iter, bool(self.verbose), headline) as show:
 
             def on_epoch(training: Training) -> bool:
                 show(training.progress.history[-1])
@@ -171,6 +175,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
         of `fit` alone.
         """
         self._check_parameters()
+        keep_compiled()
         first = not hasattr(self, "machine_")
         source, _ = self._source(X, sample_weight, n_iter=1, reset=first)
         if first:

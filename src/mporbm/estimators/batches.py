@@ -15,6 +15,7 @@ from ..learning.monitor import pseudo_log_likelihood
 from ..learning.packed import unpacked
 from ..machine import Machine
 from ..sampling import evidence, gibbs
+from .compilation import keep_compiled
 
 BATCH = 256
 """The most samples of one compiled call; the last call is padded."""
@@ -40,6 +41,7 @@ def in_batches(
     batch is a pair of arrays. Each row is taken `repeats` times in a row. `show` is told how many
     rows are done.
     """
+    keep_compiled()
     n_results = len(rows) * repeats
     size = batch_size(machine)
     if few:

@@ -9,8 +9,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 @contextmanager
-def progress_bar(name: str, n_iter: int, shown: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that shows what an epoch showed, on a bar with the time left."""
+def progress_bar(
+    name: str, n_iter: int, shown: bool, headline: str = ""
+) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A function that shows what an epoch showed, on a bar with the time left.
+
+    The headline stands above the bar.
+    """
     if not shown:
         yield lambda entry: None
         return
@@ -23,6 +28,8 @@ def progress_bar(name: str, n_iter: int, shown: bool) -> Iterator[Callable[[dict
         TextColumn("{task.fields[shown]}"),
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
+        if headline:
+            progress.console.print(headline, highlight=False)
         task = progress.add_task(name, total=n_iter, shown="")
 
         def show(entry: dict[str, Any]) -> None:

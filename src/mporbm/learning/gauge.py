@@ -82,11 +82,11 @@ UNBALANCED = 10.0
 """By which factor the cores may be too large before they are brought into balance."""
 
 
-def tidied(mpo: MPO) -> MPO:
-    """The same open MPO, in balance if its cores have grown large and cancel each other."""
+def tidied(mpo: MPO, norm: float) -> MPO:
+    """The same open MPO, in balance if its cores have grown large and cancel to a smaller norm."""
     norms = math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
     # In balance the product of the norms is |W| times at most the root of every rank.
-    if norms <= UNBALANCED * float(mpo.norm()):
+    if norms <= UNBALANCED * norm:
         return mpo
     candidate = balanced(mpo)
     least = math.prod(float(np.linalg.norm(core)) for core in candidate.cores)

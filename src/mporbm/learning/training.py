@@ -260,9 +260,10 @@ class Training:
     def _record(self, seconds: float) -> bool:
         """End an epoch, unless its last batches diverged: truncate, watch, remember the best."""
         progress = self.progress
-        if not np.isfinite(weight_norm(self.state.machine.coupling)):
+        norm = float(weight_norm(self.state.machine.coupling))
+        if not np.isfinite(norm):
             return False
-        self._tidy_bonds()
+        self._tidy_bonds(norm)
         machine = self.state.machine
         seen = snapshot(machine, jnp.asarray(self._watched), self._units)
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
@@ -292,7 +293,7 @@ class Training:
                 self.best_machine = machine
         return True
 
-    def _tidy_bonds(self) -> None:
+    def _tidy_bonds(self, norm: float) -> None:
         """Let ranks fall that the two-site scheme has raised; else balance cores that need it."""
         machine, coupling = self.state.machine, self.state.machine.coupling
         if isinstance(self.scheme, TwoSite):
@@ -302,7 +303,7 @@ class Training:
             self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
         elif self.rule.gauge and isinstance(coupling, MPOCoupling):
             mpo = coupling.mpo
-            if mpo.boundary == "open" and (tidy := tidied(mpo)) is not mpo:
+            if mpo.boundary == "open" and (tidy := tidied(mpo, norm)) is not mpo:
                 biases = machine.visible_bias, machine.hidden_bias
                 machine = Parameters(tidy.cores, *biases).into(machine)
                 self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)

@@ -23,7 +23,7 @@ START = 0x9E3779B9
 def random_bits(key: Array, shape: tuple[int, ...]) -> Array:
     """Uniform words of 32 bits: positions, mixed after each word of the key is added."""
     words = jax.random.key_data(key).reshape(-1)
-    state = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape) + jnp.uint32(START)
+    state: Array = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape) + jnp.uint32(START)
     for word, (first, second, shift) in zip(words[: len(MIXERS)], MIXERS, strict=True):
         state = state + word
         state = (state ^ (state >> 16)) * jnp.uint32(first)

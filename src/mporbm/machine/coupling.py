@@ -32,7 +32,7 @@ from ..tensor.check import (
 from ..tensor.index import Order
 from ..tensor.mpo import network_matrix
 from ..tensor.network import Node, index_names
-from ..tensor.plan import N_USES, make_plan
+from ..tensor.plan import N_USES, Plan, make_plan
 from ..tensor.product import Product
 from ..tensor.random import factor_std, normal_arrays
 from ..tensor.ranks import Boundary
@@ -73,10 +73,13 @@ class Coupling(eqx.Module):
         """The floating-point type of the weights."""
         return jax.tree.leaves(self)[0].dtype
 
+    def plan(self, n_rows: int, n_uses: int = N_USES) -> Plan:
+        """How W is best multiplied `n_uses` times with batches of `n_rows`."""
+        return make_plan(self.nodes(), n_rows, n_uses)
+
     def product(self, n_rows: int, n_uses: int = N_USES) -> Product:
         """W in the form that is best for `n_uses` products with batches of `n_rows`."""
-        nodes = self.nodes()
-        return Product.of(nodes, make_plan(nodes, n_rows, n_uses))
+        return Product.of(self.nodes(), self.plan(n_rows, n_uses))
 
     def planned(self, n_rows: int) -> "Coupling":
         """The same coupling, made ready for many products with batches of `n_rows`."""

@@ -134,7 +134,7 @@ def _performed(
     for core in cores:
         free.put(core)
     pool = ProcessPoolExecutor(
-        min(len(cores), len(missing)), context, initializer=_start, initargs=(free, folder)
+        min(len(cores), len(missing)), context, initializer=_start, initargs=(free,)
     )
     try:
         futures = {pool.submit(run.perform, folder): run for run in missing}
@@ -170,19 +170,16 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
-def _start(free: Any, folder: Path) -> None:
-    """Give this process a core of its own, and what other processes have compiled."""
+def _start(free: Any) -> None:
+    """Give this process a core of its own."""
     # JAX and BLAS then start one thread each.
     core = free.get()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    import jax
-
     from ..learning.training import DivergenceWarning
 
     # Outcomes tell of it where it matters.
     warnings.simplefilter("ignore", DivergenceWarning)
-    jax.config.update("jax_compilation_cache_dir", str(folder / "compiled"))  # type: ignore[no-untyped-call]
     # The process that waits decides what an interruption means, and is not outlived.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -1,0 +1,89 @@
+"""One training step as a compiled program: what `fit` runs for every batch, and its parts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from mporbm.learning import Alternating, Batch, Rates, Rule, gradient
+from mporbm.learning.negative import ContrastiveDivergence
+from mporbm.learning.scheme import LearningState
+from mporbm.machine import Machine
+from mporbm.sampling import gibbs
+
+Step = Callable[[], Any]
+
+
+class Sweep:
+    """CD-AOP with CD-1 on one batch of random data: an update of each factor in turn."""
+
+    def __init__(self, machine: Machine, batch: int, *, gauge: bool = True):
+        self.machine = machine
+        self.scheme = Alternating()
+        self.rule = Rule(ContrastiveDivergence(n_gibbs=1), gauge=gauge)
+        self.n_updates = self.scheme.n_updates(machine)
+        key = jax.random.key(0)
+        visible = jax.random.bernoulli(key, 0.3, (batch, *machine.visible_shape))
+        weight = jnp.full(batch, 1.0 / batch)
+        self.data = Batch(visible.astype(machine.coupling.dtype), weight)
+        self.state = self.scheme.init(key, self.rule, machine, batch)
+        self.key = key
+
+    def whole(self) -> Step:
+        """All of it."""
+        rates = Rates(1e-4, 1e-4)
+
+        @eqx.filter_jit
+        def step(key: Array, state: LearningState, data: Batch) -> Any:
+            return self.scheme.step(key, self.rule, state, data, rates)[0].machine
+
+        return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
+            step(self.key, self.state, self.data)
+        )
+
+    def gradients(self) -> Step:
+        """Gibbs sampling and gradients of each factor, from the same parameters."""
+
+        @eqx.filter_jit
+        def step(key: Array, machine: Machine, data: Batch) -> Any:
+            found = []
+            for k, update_key in enumerate(jax.random.split(key, self.n_updates)):
+                samples = Batch(gibbs(update_key, machine, data.visible), data.weight)
+                ascent, _ = gradient(machine, data, samples, (k,))
+                found.append(ascent)
+            return found
+
+        return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
+            step(self.key, self.machine, self.data)
+        )
+
+    def samples(self) -> Step:
+        """Gibbs sampling, and the hidden fields of what was drawn."""
+
+        @eqx.filter_jit
+        def step(key: Array, machine: Machine, data: Batch) -> Any:
+            ready = machine.planned(len(data.visible))
+            keys = jax.random.split(key, self.n_updates)
+            return [ready.hidden_field(gibbs(key, ready, data.visible)) for key in keys]
+
+        return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
+            step(self.key, self.machine, self.data)
+        )
+
+    def products(self) -> Step:
+        """The products with W of Gibbs sampling alone: up, down and up again."""
+
+        @eqx.filter_jit
+        def step(machine: Machine, data: Batch) -> Any:
+            ready, visible, found = machine.planned(len(data.visible)).coupling, data.visible, []
+            for _ in range(self.n_updates):
+                visible = ready.apply(ready.apply_transpose(visible))
+                found.append(ready.apply_transpose(visible))
+            return found
+
+        return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
+            step(self.machine, self.data)
+        )

@@ -1,0 +1,78 @@
+"""Compiled programs are kept from process to process."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import pytest
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+from mporbm.estimators.compilation import keep_compiled
+
+SCRIPT = """
+import logging
+import numpy as np
+from mporbm import RBM
+
+seen = []
+logging.getLogger("jax._src.compiler").addHandler(type("Seen", (logging.Handler,), {
+    "emit": lambda self, record: seen.append(record.getMessage())})())
+logging.getLogger("jax._src.compiler").setLevel(logging.DEBUG)
+RBM(2, n_iter=1, batch_size=4, random_state=0).fit(np.eye(4))
+print(sum("Persistent compilation cache hit for 'jit_run_block'" in line for line in seen))
+"""
+
+
+def fitted(folder, **environment):
+    """How often a new process found the training program compiled."""
+    environment = {**os.environ, "MPORBM_CACHE": str(folder), **environment}
+    command = [sys.executable, "-c", SCRIPT]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return int(ended.stdout)
+
+
+def test_a_second_process_finds_what_the_first_has_compiled(tmp_path):
+    enabled = {"JAX_ENABLE_COMPILATION_CACHE": "true"}
+    assert fitted(tmp_path / "cache", **enabled) == 0
+    assert any((tmp_path / "cache" / "compiled").glob("*/*"))
+    assert fitted(tmp_path / "cache", **enabled) == 1
+
+
+@pytest.fixture
+def config(monkeypatch, tmp_path):
+    """JAX's settings as of a user, put back after the test."""
+    names = ["jax_enable_compilation_cache", "jax_compilation_cache_dir"]
+    names.append("jax_persistent_cache_min_compile_time_secs")
+    before = {name: getattr(jax.config, name) for name in names}
+    monkeypatch.setenv("MPORBM_CACHE", str(tmp_path / "cache"))
+    jax.config.update("jax_enable_compilation_cache", True)
+    jax.config.update("jax_compilation_cache_dir", None)
+    yield jax.config
+    for name, value in before.items():
+        jax.config.update(name, value)
+    reset_cache()
+
+
+def test_what_jax_was_told_holds(config, tmp_path):
+    config.update("jax_compilation_cache_dir", "elsewhere")
+    keep_compiled.__wrapped__()
+    assert config.jax_compilation_cache_dir == "elsewhere"
+    config.update("jax_compilation_cache_dir", None)
+    config.update("jax_enable_compilation_cache", False)
+    keep_compiled.__wrapped__()
+    assert config.jax_compilation_cache_dir is None
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_that_cannot_be_written_does_no_harm(config, tmp_path):
+    (tmp_path / "cache").write_text("a file, not a folder")
+    keep_compiled.__wrapped__()
+    assert config.jax_compilation_cache_dir is None
+
+
+def test_each_kind_of_processor_has_a_folder(config, tmp_path):
+    keep_compiled.__wrapped__()
+    (folder,) = (tmp_path / "cache" / "compiled").iterdir()
+    assert config.jax_compilation_cache_dir == str(folder)
