@@ -25,8 +25,8 @@ format: $(VENV)/.lint ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.bench ## measure fields, and the gauge against the plain rule
-	$(BIN)/python benchmarks/fields.py
+bench: $(VENV)/.bench ## measure ours against others, and the gauge against the plain rule
+	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/gauge.py
 
 docs: $(VENV)/.docs ## build the documentation (docs/_build)

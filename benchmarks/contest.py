@@ -8,9 +8,10 @@ import importlib
 import multiprocessing
 import os
 import resource
+import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,9 @@ import numpy as np
 
 THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 """Of every contender."""
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+Run = Callable[[], object]
+"""What is measured."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,10 @@ def contest(contenders: Mapping[str, Contender], rounds: int) -> dict[str, Resul
             here, there = context.Pipe()
             process = context.Process(target=_serve, args=(there, contender), daemon=True)
             process.start()
+            # Then the end of the process is the end of the pipe.
+            there.close()
             stack.callback(process.join)
-            stack.callback(here.send, False)
+            stack.callback(_dismiss, here)
             ends[name] = here
             # One after the other, so that nothing is measured while another one is prepared.
             _answer(here, name)
@@ -74,6 +80,11 @@ def ratios(slower: Sequence[float], faster: Sequence[float]) -> list[float]:
     return quartiles(np.asarray(slower) / np.asarray(faster))
 
 
+def _dismiss(end: Any) -> None:
+    with suppress(OSError):
+        end.send(False)
+
+
 def _answer(end: Any, name: str) -> Any:
     try:
         return end.recv()
@@ -90,4 +101,4 @@ def _serve(end: Any, contender: Contender) -> None:
         start = time.perf_counter()
         run()
         taken = time.perf_counter() - start
-        end.send((taken, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+        end.send((taken, RSS_UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))

@@ -1,12 +1,11 @@
 """Who trains a dense RBM: CD-1 on binary data, the same batches of the same size."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from contest import Run
 from numpy.typing import NDArray
 
-Run = Callable[[], object]
 RATE = 0.01
 
 

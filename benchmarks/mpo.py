@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import opt_einsum
+from contest import Run
 from numpy.typing import NDArray
 
-Run = Callable[[], object]
 Shape = tuple[int, ...]
 RATE, MOMENTUM = 1e-4, 0.5
 

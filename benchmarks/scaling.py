@@ -16,6 +16,7 @@ from rich.table import Table
 from step import Sweep
 
 from mporbm.machine import Machine, MPOCoupling
+from mporbm.tensor.plan import N_USES
 
 Point = tuple[float, tuple[int, ...], tuple[int, ...], int, int]
 """A number, and the visible shape, the hidden shape, the rank and the batch that belong to it."""
@@ -59,7 +60,7 @@ def curve(points: list[Point], rounds: int) -> dict[str, Any]:
         coupling = MPOCoupling.random(jax.random.key(0), visible, hidden, rank)
         sweeps.append(Sweep(Machine(coupling), batch).whole())
         plan = coupling.plan(batch)
-        operations.append(len(visible) * (plan.n_operations + plan.n_merging))
+        operations.append(len(visible) * (N_USES * plan.n_operations + 2 * plan.n_merging))
     seconds: list[list[float]] = [[] for _ in points]
     for sweep in sweeps:
         sweep()

@@ -45,45 +45,59 @@ class Sweep:
         )
 
     def gradients(self) -> Step:
-        """Gibbs sampling and gradients of each factor, from the same parameters."""
+        """Gibbs sampling and gradients of each factor."""
 
         @eqx.filter_jit
-        def step(key: Array, machine: Machine, data: Batch) -> Any:
+        def step(key: Array, machine: Machine, data: Batch, nothing: Array) -> Any:
             found = []
             for k, update_key in enumerate(jax.random.split(key, self.n_updates)):
                 samples = Batch(gibbs(update_key, machine, data.visible), data.weight)
                 ascent, _ = gradient(machine, data, samples, (k,))
+                machine = _after(machine, nothing * ascent.hidden_bias.sum())
                 found.append(ascent)
             return found
 
-        return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
-            step(self.key, self.machine, self.data)
-        )
+        return self._called(step)
 
     def samples(self) -> Step:
         """Gibbs sampling, and the hidden fields of what was drawn."""
 
         @eqx.filter_jit
-        def step(key: Array, machine: Machine, data: Batch) -> Any:
-            ready = machine.planned(len(data.visible))
-            keys = jax.random.split(key, self.n_updates)
-            return [ready.hidden_field(gibbs(key, ready, data.visible)) for key in keys]
+        def step(key: Array, machine: Machine, data: Batch, nothing: Array) -> Any:
+            found = []
+            for update_key in jax.random.split(key, self.n_updates):
+                ready = machine.planned(len(data.visible))
+                found.append(ready.hidden_field(gibbs(update_key, ready, data.visible)))
+                machine = _after(machine, nothing * found[-1].sum())
+            return found
 
-        return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
-            step(self.key, self.machine, self.data)
-        )
+        return self._called(step)
 
     def products(self) -> Step:
         """The products with W of Gibbs sampling alone: up, down and up again."""
 
         @eqx.filter_jit
-        def step(machine: Machine, data: Batch) -> Any:
-            ready, visible, found = machine.planned(len(data.visible)).coupling, data.visible, []
+        def step(key: Array, machine: Machine, data: Batch, nothing: Array) -> Any:
+            found = []
             for _ in range(self.n_updates):
-                visible = ready.apply(ready.apply_transpose(visible))
-                found.append(ready.apply_transpose(visible))
+                ready = machine.planned(len(data.visible)).coupling
+                passed = ready.apply(ready.apply_transpose(data.visible))
+                found.append(ready.apply_transpose(passed))
+                machine = _after(machine, nothing * found[-1].sum())
             return found
 
+        return self._called(step)
+
+    def _called(self, step: Callable[..., Any]) -> Step:
+        nothing = jnp.zeros(())
         return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
-            step(self.machine, self.data)
+            step(self.key, self.machine, self.data, nothing)
         )
+
+
+def _after(machine: Machine, zero: Array) -> Machine:
+    """The same machine, but not before something else is known: updates cannot share anything."""
+    later: Machine = eqx.tree_at(
+        lambda m: m.coupling, machine, jax.tree.map(lambda array: array + zero, machine.coupling)
+    )
+    return later

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import pytest
@@ -66,13 +67,26 @@ def test_what_jax_was_told_holds(config, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_folder_that_cannot_be_written_does_no_harm(config, tmp_path):
+def test_a_folder_that_cannot_be_written_does_no_harm(config, tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("a file, not a folder")
+    keep_compiled.__wrapped__()
+    assert config.jax_compilation_cache_dir is None
+    (tmp_path / "cache").unlink()
+    monkeypatch.setattr("os.access", lambda path, mode: False)
     keep_compiled.__wrapped__()
     assert config.jax_compilation_cache_dir is None
 
 
-def test_each_kind_of_processor_has_a_folder(config, tmp_path):
+def test_each_kind_of_processor_has_a_folder(config, tmp_path, monkeypatch):
+    for flags in ("flags : avx2", "flags : avx2 avx512f", "Features : neon", "Features : sve"):
+        monkeypatch.setattr(Path, "read_text", lambda *_, flags=flags, **__: f"cpu\n{flags}\n")
+        config.update("jax_compilation_cache_dir", None)
+        keep_compiled.__wrapped__()
+        assert Path(config.jax_compilation_cache_dir).parent == tmp_path / "cache" / "compiled"
+    assert len([*(tmp_path / "cache" / "compiled").iterdir()]) == 4
+
+
+def test_a_time_that_was_asked_for_stays(config):
+    config.update("jax_persistent_cache_min_compile_time_secs", 7.0)
     keep_compiled.__wrapped__()
-    (folder,) = (tmp_path / "cache" / "compiled").iterdir()
-    assert config.jax_compilation_cache_dir == str(folder)
+    assert config.jax_persistent_cache_min_compile_time_secs == 7.0

@@ -149,6 +149,7 @@ def test_verbose_shows_a_progress_bar(capsys):
     clone(ESTIMATOR).set_params(verbose=1).fit(X)
     shown = capsys.readouterr()
     assert "2/2" in shown.err
+    assert "operations a product" in shown.err
     assert not shown.out
 
 

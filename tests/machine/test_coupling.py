@@ -101,3 +101,22 @@ def test_initial_weights_have_the_asked_standard_deviation(draw):
     keys = jax.random.split(jax.random.key(3), 16)
     squares = [jnp.mean(draw(key).to_matrix() ** 2) for key in keys]
     assert np.sqrt(np.mean(squares)) == pytest.approx(0.02, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", strategies.KINDS)
+def test_a_planned_coupling_is_the_same(kind, rng):
+    coupling = strategies.random_coupling(kind, (3, 2), (2, 2), 2, rng)
+    planned = coupling.planned(7)
+    assert planned.planned(3) is planned
+    assert (planned.visible_shape, planned.hidden_shape, planned.dtype, planned.n_parameters) == (
+        *(coupling.visible_shape, coupling.hidden_shape, coupling.dtype, coupling.n_parameters),
+    )
+    np.testing.assert_array_equal(planned.to_matrix(), coupling.to_matrix())
+    np.testing.assert_array_equal(planned.to_mpo().to_matrix(), coupling.to_mpo().to_matrix())
+    # For any number of rows, also none.
+    for leading in ((7,), (2, 3), (), (0,)):
+        visible = rng.normal(size=(*leading, *coupling.visible_shape))
+        hidden = rng.normal(size=(*leading, *coupling.hidden_shape))
+        there, back = planned.apply(hidden), planned.apply_transpose(visible)
+        assert_allclose(there, coupling.apply(hidden), atol=1e-12)
+        assert_allclose(back, coupling.apply_transpose(visible), atol=1e-12)

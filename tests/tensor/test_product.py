@@ -158,19 +158,38 @@ def test_operations_are_counted():
     assert plan.n_bytes == 4 * (80 * 200 + 12800 * 50 + 50 * 200 * 640)
 
 
+@pytest.mark.parametrize(
+    ("coupling", "last", "expected"),
+    [
+        (lambda: mpo((3, 3, 3), (2, 2, 2), 2), 2, 2 * (6 * 2 * 6 * 2)),
+        (lambda: mpo((3, 3, 3), (2, 2, 2), 2), 3, 2 * (6 * 2 * 6 * 2) + 2 * (36 * 2 * 6)),
+        (lambda: mpo((3, 3, 3), (2, 2, 2), 2, "periodic"), 2, 2 * (2 * 6 * 2 * 6 * 2)),
+        (lambda: CPCoupling.random(KEY, (3, 4), (5,), 2), 2, 2 * (3 * 4 * 2)),
+    ],
+    ids=["two of a chain", "a chain", "two of a ring", "two of CP"],
+)
+def test_operations_of_merging_are_counted(coupling, last, expected):
+    structure = tuple((node.indices, node.array.shape) for node in coupling().nodes())
+    assert planning._Line(structure).merging(0, last) == expected
+
+
 def test_memory_comes_first(monkeypatch):
-    def groups(coupling, limit):
+    def groups(coupling, limit, n_rows=100):
         planning._make_plan.cache_clear()
         monkeypatch.setattr(planning, "MEMORY_LIMIT", limit)
-        found = make_plan(coupling.nodes(), 100)
+        found = make_plan(coupling.nodes(), n_rows, planning.MANY_USES)
         planning._make_plan.cache_clear()
         return found.groups
 
-    dense = 4 * (784 * 100 + 100 * 100)
-    assert groups(mpo((28, 28), (10, 10), 40), dense) == (0, 2)
-    assert groups(mpo((28, 28), (10, 10), 40), dense - 1) == (0, 1, 2)
-    # A ring has to be closed somewhere, whatever that takes.
-    assert len(groups(mpo((3, 3, 3), (2, 2, 2), 2, "periodic"), 1)) <= 3
+    dense = 4 * (784 * 100 + 1 * 100)
+    assert groups(mpo((28, 28), (10, 10), 40), dense, n_rows=1) == (0, 2)
+    assert groups(mpo((28, 28), (10, 10), 40), dense - 1, n_rows=1) == (0, 1, 2)
+    # What a core by itself makes of a batch counts, too: 100 x 200 x 640 numbers, or 100 x 1000.
+    large = mpo((80, 80, 8), (10, 10, 5), 20)
+    assert groups(large, 4 * 100 * 200 * 640) == (0, 1, 3)
+    assert groups(large, 4 * 100 * 200 * 640 - 1) != (0, 1, 3)
+    # A ring has to be closed somewhere, whatever that takes: the least memory is taken.
+    assert groups(mpo((3, 3, 3), (2, 2, 2), 2, "periodic"), 1) == (0, 3)
 
 
 def test_plans_are_said_in_words():
@@ -183,3 +202,10 @@ def test_plans_are_said_in_words():
     assert (
         str(Plan((0, 1, 2, 3), False, 950, 0, 0)) == "3 groups of factors, 950 operations a product"
     )
+
+
+def test_modes_out_of_order_are_refused(rng):
+    first, second = random_coupling("kronecker", (3, 2), (2, 2), 1, rng).nodes()
+    plan = Plan((0, 2), False, 0, 0, 0)
+    with pytest.raises(ValueError, match=r"modes i1, i2, \.\.\. in order, got \['i2', 'i1'\]"):
+        Product.of([second, first], plan)

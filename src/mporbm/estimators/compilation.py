@@ -1,7 +1,9 @@
 """Compiled programs are kept from process to process."""
 
 import hashlib
+import os
 import platform
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,8 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from ..cache import cache_folder
 
-LEAST_SECONDS = 0.05
-"""Programs that take less time to compile are not kept."""
+DEFAULT_SECONDS, LEAST_SECONDS = 1.0, 0.05
+"""Programs that take less time to compile are not kept: by JAX, and by us."""
 
 
 @cache
@@ -26,13 +28,14 @@ def keep_compiled() -> None:
     if config.jax_compilation_cache_dir is not None or not config.jax_enable_compilation_cache:
         return
     folder = cache_folder("compiled") / _processor()
-    try:
+    with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        # Where nothing can be written, nothing is lost but time.
+    if not os.access(folder, os.W_OK):
+        # Nothing is lost but time.
         return
     config.update("jax_compilation_cache_dir", str(folder))
-    config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    if config.jax_persistent_cache_min_compile_time_secs == DEFAULT_SECONDS:
+        config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
     # Whatever was compiled before has settled that there is no cache.
     compilation_cache.reset_cache()
 
@@ -40,9 +43,7 @@ def keep_compiled() -> None:
 def _processor() -> str:
     """A name for this kind of processor: programs use all instructions that it has."""
     description = [platform.machine(), platform.processor()]
-    try:
+    with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        description += next((line for line in lines if line.startswith("flags")), "").split()
-    except OSError:
-        pass
-    return hashlib.sha256(" ".join(sorted(description)).encode()).hexdigest()[:16]
+        description += [line for line in lines if line.startswith(("flags", "Features"))][:1]
+    return hashlib.sha256(" ".join(description).encode()).hexdigest()[:16]

@@ -83,7 +83,10 @@ UNBALANCED = 10.0
 
 
 def tidied(mpo: MPO, norm: float) -> MPO:
-    """The same open MPO, in balance if its cores have grown large and cancel to a smaller norm."""
+    """The same open MPO, in balance if its cores have grown large and cancel each other.
+
+    `norm` is that of W.
+    """
     norms = math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
     # In balance the product of the norms is |W| times at most the root of every rank.
     if norms <= UNBALANCED * norm:

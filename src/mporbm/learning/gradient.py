@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Coupling, Machine
+from ..tensor.check import check_batch
 from ..tensor.product import Product
 from .parameters import Parameters
 
@@ -80,11 +81,12 @@ class _Phase(eqx.Module):
 
 
 def _phase(machine: Machine, product: Product, batch: Batch) -> _Phase:
-    n = len(batch.visible)
-    field, rows = product.contract_rows(batch.visible.reshape(n, -1))
+    dtype = machine.coupling.dtype
+    visible = check_batch("visible", batch.visible, machine.visible_shape, dtype)
+    field, rows = product.contract_rows(visible.reshape(len(visible), -1))
     field = field + machine.hidden_bias.reshape(-1)
     hidden = machine.hidden_units.mean(field)
-    _, columns = product.contract_columns(hidden * batch.weight[:, None])
+    _, columns = product.contract_columns(hidden * batch.weight[:, None].astype(dtype))
     return _Phase(
         product.gradient(rows, columns),
         batch.mean(hidden).reshape(machine.hidden_shape),

@@ -9,6 +9,7 @@ from jax import Array
 
 from ..machine import Bernoulli, Coupling, Machine
 from ..tensor.network import squared_norm
+from ..tensor.plan import MANY_USES
 
 
 def reconstruction_error(machine: Machine, visible: Array) -> Array:
@@ -25,6 +26,7 @@ def pseudo_log_likelihood(machine: Machine, visible: Array, units: Array) -> Arr
     """
     n_visible = math.prod(machine.visible_shape)
     flat = visible.reshape(len(visible), n_visible)
+    machine = machine.planned(len(visible), MANY_USES)
     free_energy = machine.free_energy(visible)
 
     def conditional(unit: Array) -> Array:

@@ -155,7 +155,7 @@ class ParallelTempering(NegativePhase):
         self, key: Array, machine: Machine, state: TemperingState, data: Batch
     ) -> tuple[TemperingState, Batch]:
         """K steps of Gibbs sampling and exchanges."""
-        machine = machine.planned(len(state.visible[0]))
+        machine = machine.planned(self.tempering.n_temperatures * len(state.visible[0]))
 
         def move(state: TemperingState, key: Array) -> tuple[TemperingState, None]:
             return self.tempering.step(key, machine, state)[0], None

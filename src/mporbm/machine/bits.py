@@ -2,12 +2,13 @@
 
 JAX's own generator (threefry) makes good keys, but to draw every unit of a layer by its 20 rounds
 takes half as long as all matrix products of a step, and even one key is a loop of its own in the
-compiled program. Here a bit depends on the two words of a key and its position by a hash, which is
+compiled program. Here a bit depends on the words of a key and its position by a hash, which is
 compiled into the loop that needs it. Entries do not depend on the size of an array, nor on who
 computes it. Not for cryptography.
 """
 
 import math
+from itertools import cycle
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +23,11 @@ START = 0x9E3779B9
 
 def random_bits(key: Array, shape: tuple[int, ...]) -> Array:
     """Uniform words of 32 bits: positions, mixed after each word of the key is added."""
-    words = jax.random.key_data(key).reshape(-1)
+    if key.shape and not jnp.issubdtype(key.dtype, jnp.uint32):
+        raise ValueError(f"key: expected one key, got an array of keys of shape {key.shape}.")
+    words = jax.random.key_data(key)
     state: Array = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape) + jnp.uint32(START)
-    for word, (first, second, shift) in zip(words[: len(MIXERS)], MIXERS, strict=True):
+    for word, (first, second, shift) in zip(words, cycle(MIXERS), strict=False):
         state = state + word
         state = (state ^ (state >> 16)) * jnp.uint32(first)
         state = (state ^ (state >> 15)) * jnp.uint32(second)

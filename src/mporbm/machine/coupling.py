@@ -33,7 +33,7 @@ from ..tensor.index import Order
 from ..tensor.mpo import network_matrix
 from ..tensor.network import Node, index_names
 from ..tensor.plan import N_USES, Plan, make_plan
-from ..tensor.product import Product
+from ..tensor.product import Product, flattened
 from ..tensor.random import factor_std, normal_arrays
 from ..tensor.ranks import Boundary
 
@@ -57,7 +57,10 @@ class Coupling(eqx.Module):
 
     @abstractmethod
     def nodes(self) -> list[Node]:
-        """The tensor network of W with visible indices ``i1..id`` and hidden ``j1..je``."""
+        """The tensor network of W with visible indices ``i1..id`` and hidden ``j1..je``.
+
+        The modes of either layer are in order, from node to node.
+        """
 
     @abstractmethod
     def to_mpo(self) -> "MPOCoupling":
@@ -81,21 +84,21 @@ class Coupling(eqx.Module):
         """W in the form that is best for `n_uses` products with batches of `n_rows`."""
         return Product.of(self.nodes(), self.plan(n_rows, n_uses))
 
-    def planned(self, n_rows: int) -> "Coupling":
-        """The same coupling, made ready for many products with batches of `n_rows`."""
-        return PlannedCoupling(self, self.product(n_rows))
+    def planned(self, n_rows: int, n_uses: int = N_USES) -> "PlannedCoupling":
+        """The same coupling, made ready for products with batches of `n_rows`."""
+        return PlannedCoupling(self, self.product(n_rows, n_uses))
 
     def apply(self, hidden: Any) -> Array:
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
         batch = check_batch("hidden", hidden, self.hidden_shape, self.dtype)
-        leading, flat = _flattened(batch, len(self.hidden_shape))
+        leading, flat = flattened(batch, len(self.hidden_shape))
         result, _ = self.product(len(flat), n_uses=1).contract_columns(flat)
         return result.reshape(*leading, *self.visible_shape)
 
     def apply_transpose(self, visible: Any) -> Array:
         """``W^T(V)`` for a batch: (..., I_1..I_d) -> (..., J_1..J_e)."""
         batch = check_batch("visible", visible, self.visible_shape, self.dtype)
-        leading, flat = _flattened(batch, len(self.visible_shape))
+        leading, flat = flattened(batch, len(self.visible_shape))
         result, _ = self.product(len(flat), n_uses=1).contract_rows(flat)
         return result.reshape(*leading, *self.hidden_shape)
 
@@ -370,10 +373,18 @@ class MPOCoupling(Coupling):
 
 
 class PlannedCoupling(Coupling):
-    """A coupling with what all its products share: made once, before they are repeated."""
+    """A coupling with what all its products share: made once, before they are repeated.
+
+    For sampling: its factors are those of `coupling`, its leaves are not.
+    """
 
     coupling: Coupling
     merged: Product
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of weights, biases excluded."""
+        return self.coupling.n_parameters
 
     @property
     def visible_shape(self) -> tuple[int, ...]:
@@ -402,15 +413,9 @@ class PlannedCoupling(Coupling):
         """The form that was made."""
         return self.merged
 
-    def planned(self, n_rows: int) -> Coupling:
+    def planned(self, n_rows: int, n_uses: int = N_USES) -> "PlannedCoupling":
         """Itself."""
         return self
-
-
-def _flattened(batch: Array, n_modes: int) -> tuple[tuple[int, ...], Array]:
-    """The leading axes of a batch, and the batch as a matrix."""
-    leading, shape = batch.shape[: batch.ndim - n_modes], batch.shape[batch.ndim - n_modes :]
-    return leading, batch.reshape(math.prod(leading), math.prod(shape))
 
 
 def _pad_shapes(

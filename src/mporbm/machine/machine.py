@@ -10,6 +10,7 @@ from jax import Array
 
 from ..tensor import MPO
 from ..tensor.check import check_array, check_batch, check_key
+from ..tensor.plan import N_USES
 from .coupling import Coupling
 from .units import Bernoulli, Gaussian, Units
 
@@ -84,9 +85,10 @@ class Machine(eqx.Module):
         """(J_1..J_e)."""
         return self.coupling.hidden_shape
 
-    def planned(self, n_rows: int) -> "Machine":
-        """The same machine, made ready for many fields of batches of `n_rows`."""
-        ready: Machine = eqx.tree_at(lambda m: m.coupling, self, self.coupling.planned(n_rows))
+    def planned(self, n_rows: int, n_uses: int = N_USES) -> "Machine":
+        """The same machine, made ready for `n_uses` fields of batches of `n_rows`."""
+        coupling = self.coupling.planned(n_rows, n_uses)
+        ready: Machine = eqx.tree_at(lambda m: m.coupling, self, coupling)
         return ready
 
     def energy(self, visible: Any, hidden: Any) -> Array:

@@ -16,6 +16,7 @@ from jax import Array
 
 from ..machine import Machine
 from ..tensor.check import check_array, check_integer
+from ..tensor.plan import MANY_USES
 from .gibbs import gibbs_step, independent_units
 
 
@@ -85,7 +86,7 @@ def _both_ways(
     key: Array, machine: Machine, base: Array, n_chains: int, n_temperatures: Any
 ) -> tuple[Array, Array]:
     """Log-weights of the chains forwards and backwards."""
-    machine = machine.planned(n_chains)
+    machine = machine.planned(n_chains, MANY_USES)
     start_key, forward_key, choice_key, mix_key, backward_key = jax.random.split(key, 5)
     start = independent_units(start_key, _between(machine, base, 0.0), (n_chains,))
     end, forward = _anneal(forward_key, machine, base, start, n_temperatures, reverse=False)

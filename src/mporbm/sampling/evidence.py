@@ -13,6 +13,7 @@ from jax import Array
 
 from ..machine import Gaussian, Machine
 from ..machine.bits import split
+from ..tensor.plan import MANY_USES
 
 BURN_IN = 0.2
 """The first steps of a chain that averages leave out, as a share of all."""
@@ -95,7 +96,7 @@ def posterior_start(key: Array, machine: Machine, evidence: Evidence) -> Array:
 def posterior_sample(key: Array, machine: Machine, evidence: Evidence, n_steps: Any) -> Array:
     """One draw for each sample: the end of a chain of `n_steps`."""
     start, chain = jax.random.split(key)
-    machine = machine.planned(len(evidence.value))
+    machine = machine.planned(len(evidence.value), MANY_USES)
 
     def step(number: Array, visible: Array) -> Array:
         return posterior_step(jax.random.fold_in(chain, number), machine, evidence, visible)[0]
@@ -111,7 +112,7 @@ def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps:
     of a unit is the mean of its conditional variances plus the variance of its conditional means.
     """
     start, chain = jax.random.split(key)
-    machine = machine.planned(len(evidence.value))
+    machine = machine.planned(len(evidence.value), MANY_USES)
     n_steps = jnp.asarray(n_steps)
     burn_in = (BURN_IN * n_steps).astype(n_steps.dtype)
 
@@ -141,7 +142,7 @@ def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps:
 
 def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
     """Means of the best independent units, by coordinate ascent: one layer, then the other."""
-    machine = machine.planned(len(evidence.value))
+    machine = machine.planned(len(evidence.value), MANY_USES)
 
     def field(visible: Array) -> Array:
         return machine.visible_field(machine.hidden_mean(visible)) + evidence.field
@@ -174,7 +175,7 @@ def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array
     variance; there V itself would tie the noise to what it was. The answer is the mean over the
     second half of the steps.
     """
-    machine, units = machine.planned(len(visible)), machine.visible_units
+    machine, units = machine.planned(len(visible), MANY_USES), machine.visible_units
     n_observed = jnp.maximum(observed.sum(), 1)
 
     def best(field: Array, evidence: Evidence) -> Array:

@@ -5,7 +5,6 @@ follow the paper: ``i1..id`` row (visible) modes, ``j1..jd`` column (hidden) mod
 bonds. An index that stands on several nodes is summed over unless it is kept in the output.
 """
 
-import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -44,20 +43,6 @@ def _einsum(
     # Compiled once for each structure, whatever the names of nodes and indices.
     operands = [part for pair in zip(arrays, indices, strict=True) for part in pair]
     return jnp.einsum(*operands, output)
-
-
-def apply(
-    nodes: Sequence[Node], batch: Array, source: Sequence[str], target: Sequence[str]
-) -> Array:
-    """Contract the `source` indices of a network with each tensor of a batch.
-
-    `batch` has shape (..., *source sizes), the result (..., *target sizes).
-    """
-    n_leading = batch.ndim - len(source)
-    leading, sizes = batch.shape[:n_leading], batch.shape[n_leading:]
-    rows = Node("x", batch.reshape(math.prod(leading), *sizes), ("n", *source))
-    result = contract([rows, *nodes], ("n", *target))
-    return result.reshape(*leading, *result.shape[1:])
 
 
 class Gram(eqx.Module):

@@ -16,6 +16,8 @@ from .network import Node
 
 N_USES = 4
 """Products between two changes of W, while learning: up, down, up and a gradient."""
+MANY_USES = 200
+"""Products of a W that does not change, as in long chains."""
 BYTES = 4
 """Of a number in single precision."""
 TRAFFIC = 8
@@ -42,7 +44,8 @@ class Plan:
     n_merging
         Those of merging.
     n_bytes
-        Memory for all groups, and for what the largest of them makes of a batch.
+        Memory for all groups, and for what the largest of them makes of a batch, in single
+        precision.
     """
 
     groups: tuple[int, ...]
@@ -75,7 +78,6 @@ def make_plan(nodes: Sequence[Node], n_rows: int, n_uses: int = N_USES) -> Plan:
 @lru_cache(maxsize=1024)
 def _make_plan(structure: Structure, n_rows: int, n_uses: int) -> Plan:
     line = _Line(structure)
-    # Of two that have the same cost, the one that is not transposed.
     (_, groups), transposed = min(
         (line.path(n_rows, n_uses, transposed), transposed) for transposed in (False, True)
     )
@@ -127,7 +129,8 @@ class Stage:
         copied = 0
         if self.n_beside > 1:
             copied = self.n_in * self.n_out if self.separate else 2 * entries
-        return self.n_operations + TRAFFIC * self.n_batch * (entries + copied)
+        n_moved = self.n_in * self.n_out + self.n_batch * (entries + copied)
+        return self.n_operations + TRAFFIC * n_moved
 
 
 def separate(n_in: int, n_out: int, n_beside: int) -> bool:
@@ -146,7 +149,8 @@ class _Line:
         n_nodes = len(structure)
         size = {i: n for indices, shape in structure for i, n in zip(indices, shape, strict=True)}
         cuts = [bonds(structure, k) for k in range(n_nodes + 1)]
-        self.n_nodes = n_nodes
+        self.n_nodes, self.size = n_nodes, size
+        self.indices = [indices for indices, _ in structure]
         self.bond = [math.prod(size[i] for i in cut) for cut in cuts]
         self.rows, self.columns = (
             [math.prod(size[i] for i in indices if i[0] == letter) for indices, _ in structure]
@@ -167,19 +171,23 @@ class _Line:
 
     def merging(self, a: int, b: int) -> int:
         """Operations to merge nodes a..b-1, one after the other."""
-        sizes = [self.rows[k] * self.columns[k] for k in range(a, b)]
-        return sum(
-            2 * self.bond[a] * math.prod(sizes[: k + 1]) * self.bond[a + k] * self.bond[a + k + 1]
-            for k in range(1, b - a)
-        )
+        total, merged = 0, set(self.indices[a])
+        for k in range(a + 1, b):
+            merged |= set(self.indices[k])
+            total += 2 * math.prod(self.size[i] for i in merged)
+            # What nobody else has was summed over.
+            others = {i for m in (*range(a), *range(k + 1, self.n_nodes)) for i in self.indices[m]}
+            merged = {i for i in merged if i[0] in "ij" or i in others}
+        return total
 
     def cost(self, a: int, b: int, n_rows: int, n_uses: int, transposed: bool) -> int:
         """Of merging nodes a..b-1, and its reverse for gradients, and of all their products."""
         stage = self.stage(a, b, n_rows, transposed)
-        n_bytes = BYTES * (stage.n_in * stage.n_out + stage.n_results)
+        merged = stage.n_in * stage.n_out if b - a > 1 else 0
+        n_bytes = BYTES * (merged + stage.n_results)
         cost = n_uses * stage.cost + 2 * self.merging(a, b)
         # Too large a group is taken only where there is no other way.
-        return cost + (n_bytes << 64 if n_bytes > MEMORY_LIMIT and b - a > 1 else 0)
+        return cost + (n_bytes << 64 if n_bytes > MEMORY_LIMIT else 0)
 
     def path(self, n_rows: int, n_uses: int, transposed: bool) -> tuple[int, tuple[int, ...]]:
         """The groups of the least cost, as a shortest path from the first node to the last."""

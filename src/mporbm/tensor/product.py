@@ -1,8 +1,9 @@
 """Products of a network with batches, along a plan, and what they give for gradients.
 
 A batch of rows goes from group to group as a tensor (n, columns so far, bond, rows left) in C
-order, a batch of columns the other way in the same form: whatever is contracted next is next to
-what has to stay, so that no transpose is ever needed.
+order, a batch of columns the other way in the same form: what is contracted next always lies
+together, so that modes are never permuted. A core that is small beside its batch multiplies each
+tensor of it where it lies; for a large one the batch is transposed, which its cost counts.
 """
 
 import math
@@ -14,7 +15,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array, lax
 
-from .network import Node, contract
+from .network import Node, contract, index_names
 from .plan import Plan, bonds, separate
 
 
@@ -40,6 +41,12 @@ class Product(eqx.Module):
     def of(cls, nodes: Sequence[Node], plan: Plan) -> Self:
         """A network with row indices ``i...`` and column indices ``j...``, merged as planned."""
         structure = tuple((node.indices, node.array.shape) for node in nodes)
+        for letter in "ij":
+            modes = [i for indices, _ in structure for i in indices if i[0] == letter]
+            if modes != [*index_names(letter, len(modes))]:
+                raise ValueError(
+                    f"nodes: expected the modes {letter}1, {letter}2, ... in order, got {modes}."
+                )
         cores, sizes = [], []
         for a, b in pairwise(plan.groups):
             left, right = bonds(structure, a), bonds(structure, b)
@@ -108,6 +115,12 @@ class Product(eqx.Module):
         return [
             (n * math.prod(columns[:k]), math.prod(rows[k + 1 :])) for k in range(len(self.cores))
         ]
+
+
+def flattened(batch: Array, n_modes: int) -> tuple[tuple[int, ...], Array]:
+    """The leading axes of a batch of tensors, and the batch as a matrix."""
+    leading, shape = batch.shape[: batch.ndim - n_modes], batch.shape[batch.ndim - n_modes :]
+    return leading, batch.reshape(math.prod(leading), math.prod(shape))
 
 
 def _multiply(matrix: Array, batch: Array) -> Array:
