@@ -184,10 +184,10 @@ def test_memory_comes_first(monkeypatch):
     dense = 4 * (784 * 100 + 1 * 100)
     assert groups(mpo((28, 28), (10, 10), 40), dense, n_rows=1) == (0, 2)
     assert groups(mpo((28, 28), (10, 10), 40), dense - 1, n_rows=1) == (0, 1, 2)
-    # What a core by itself makes of a batch counts, too: 100 x 200 x 640 numbers, or 100 x 1000.
-    large = mpo((80, 80, 8), (10, 10, 5), 20)
-    assert groups(large, 4 * 100 * 200 * 640) == (0, 1, 3)
-    assert groups(large, 4 * 100 * 200 * 640 - 1) != (0, 1, 3)
+    # What a single core makes of a batch counts, too: here 500 x 200 x 3072 numbers.
+    large, limit = mpo((128, 128, 24), (10, 10, 5), 20), 4 * 500 * 200 * 3072
+    assert groups(large, limit, n_rows=500) == (0, 1, 3)
+    assert groups(large, limit - 1, n_rows=500) == (0, 2, 3)
     # A ring has to be closed somewhere, whatever that takes: the least memory is taken.
     assert groups(mpo((3, 3, 3), (2, 2, 2), 2, "periodic"), 1) == (0, 3)
 
