@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from ..learning.monitor import pseudo_log_likelihood
 from ..learning.packed import unpacked
 from ..machine import Machine
 from ..sampling import evidence, gibbs
+from ..tensor.plan import MANY_USES
 from .compilation import keep_compiled
 
 BATCH = 256
@@ -82,43 +84,54 @@ def padded(rows: NDArray[Any], size: int, dtype: Any) -> Any:
     return jnp.asarray(full)
 
 
-@eqx.filter_jit
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a machine and a batch as one program, with the plan of the largest batch."""
+
+    @eqx.filter_jit
+    @wraps(function)
+    def program(machine: Machine, *arguments: Any) -> Any:
+        return function(machine.planned(batch_size(machine), MANY_USES), *arguments)
+
+    return program
+
+
+@compiled
 def probability(machine: Machine, visible: Array, key: Any) -> Array:
     """``p(H = 1 | V)``."""
     return machine.hidden_mean(visible)
 
 
-@eqx.filter_jit
+@compiled
 def field(machine: Machine, visible: Array, key: Any) -> Array:
     """The hidden fields."""
     return machine.hidden_field(visible)
 
 
-@eqx.filter_jit
+@compiled
 def state(machine: Machine, visible: Array, key: Array) -> Array:
     """Random hidden states."""
     return machine.sample_hidden(key, visible)
 
 
-@eqx.filter_jit
+@compiled
 def up_and_down(machine: Machine, visible: Array, key: Any) -> Array:
     """``E[V | E[H | V]]``."""
     return machine.visible_mean(machine.hidden_mean(visible))
 
 
-@eqx.filter_jit
+@compiled
 def free_energy(machine: Machine, visible: Array, key: Any) -> Array:
     """``F(V)``."""
     return machine.free_energy(visible)
 
 
-@eqx.filter_jit
+@compiled
 def pseudo_likelihood(machine: Machine, visible: Array, key: Any, units: Array) -> Array:
     """The pseudo-log-likelihood by the conditionals of some units."""
     return pseudo_log_likelihood(machine, visible, units)
 
 
-@eqx.filter_jit
+@compiled
 def chain(machine: Machine, visible: Array, key: Array, n_gibbs: int) -> Array:
     """Gibbs steps."""
     return gibbs(key, machine, visible, n_gibbs)
@@ -128,7 +141,7 @@ Observed = tuple[Array, Array]
 """Visible values, and which of them were seen."""
 
 
-@eqx.filter_jit
+@compiled
 def draw(machine: Machine, batch: Observed, key: Array, noise: Any, n_gibbs: Array) -> Array:
     """A draw from ``p(V | evidence)``."""
     return evidence.posterior_sample(key, *evidence.observe(machine, *batch, noise), n_gibbs)
@@ -138,7 +151,7 @@ Answer = Array | tuple[Array, Array]
 """The mean of each unit, or that and its standard deviation."""
 
 
-@eqx.filter_jit
+@compiled
 def average(
     machine: Machine, batch: Observed, key: Array, noise: Any, n_gibbs: Array, return_std: bool
 ) -> Answer:
@@ -147,7 +160,7 @@ def average(
     return _answer(evidence.posterior_average(key, machine, known, n_gibbs), return_std)
 
 
-@eqx.filter_jit
+@compiled
 def mean_field(
     machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Array, return_std: bool
 ) -> Answer:
@@ -156,7 +169,7 @@ def mean_field(
     return _answer(evidence.mean_field(machine, known, n_gibbs), return_std)
 
 
-@eqx.filter_jit
+@compiled
 def reconstruct(
     machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Any, return_std: bool
 ) -> Answer:
@@ -169,7 +182,7 @@ def _answer(posterior: evidence.Posterior, return_std: bool) -> Answer:
     return (posterior.mean, jnp.sqrt(posterior.variance)) if return_std else posterior.mean
 
 
-@eqx.filter_jit
+@compiled
 def noise_level(machine: Machine, batch: Observed, key: Array) -> Array:
     """The noise that explains a batch best."""
     return evidence.estimate_noise(key, machine, *batch)
