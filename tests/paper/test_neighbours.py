@@ -86,3 +86,14 @@ def test_error_rates_are_in_per_cent(rng):
 
 def test_the_commonest_label():
     assert neighbours.majority_label(np.array([9, 4, 4, 2, 9, 4])) == 4
+
+
+@pytest.mark.parametrize("distance", neighbours.DISTANCES)
+def test_samples_of_many_values_are_compared_piece_by_piece(distance, rng, monkeypatch):
+    train, samples = rng.normal(size=(20, 4, 7)), rng.normal(size=(30, 4, 7))
+    labels = np.arange(20)
+    whole = neighbours.classify(train, labels, samples, distance)
+    alone = neighbours.leave_one_out_error_rate(train, labels // 2, distance)
+    monkeypatch.setattr(neighbours, "COLUMNS", 5)
+    np.testing.assert_array_equal(neighbours.classify(train, labels, samples, distance), whole)
+    assert neighbours.leave_one_out_error_rate(train, labels // 2, distance) == alone

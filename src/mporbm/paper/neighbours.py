@@ -9,6 +9,8 @@ Array = NDArray[Any]
 Distance = Literal["euclidean", "cosine"]
 BLOCK = 256
 """How many samples are compared with all others at once: their products stay in the cache."""
+COLUMNS = 2**14
+"""How many values of each sample are compared at once."""
 DISTANCES: tuple[Distance, ...] = ("euclidean", "cosine")
 
 
@@ -16,12 +18,11 @@ def classify(
     train: Array, labels: Array, samples: Array, distance: Distance = "euclidean"
 ) -> Array:
     """The label of the nearest training sample for each sample; samples are any arrays (n, ...)."""
-    known, asked = _rows(train, distance), _rows(samples, distance)
-    lengths = _half_squares(known, distance)
+    known, asked = _rows(train), _rows(samples)
     nearest = np.empty(len(asked), np.intp)
     for start in range(0, len(asked), BLOCK):
         part = slice(start, start + BLOCK)
-        nearest[part] = np.argmax(asked[part] @ known.T - lengths, axis=1)
+        nearest[part] = np.argmax(_likeness(asked[part], known, distance), axis=1)
     return np.asarray(labels[nearest])
 
 
@@ -38,8 +39,8 @@ def balanced_error_rate(predicted: Array, labels: Array) -> float:
 
 def leave_one_out_error_rate(train: Array, labels: Array, distance: Distance) -> float:
     """The error of classifying each training sample by the others, in per cent."""
-    rows = _rows(train, distance)
-    scores = rows @ rows.T - _half_squares(rows, distance)
+    rows = _rows(train)
+    scores = _likeness(rows, rows, distance)
     np.fill_diagonal(scores, -np.inf)
     return error_rate(labels[np.argmax(scores, axis=1)], labels)
 
@@ -50,17 +51,22 @@ def majority_label(labels: Array) -> Any:
     return values[np.argmax(counts)]
 
 
-def _rows(samples: Array, distance: Distance) -> Array:
-    # In single precision, near neighbours far from zero would be taken for each other.
-    rows: Array = np.asarray(samples, np.float64).reshape(len(samples), -1)
-    if distance == "cosine":
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-    return rows
+def _rows(samples: Array) -> Array:
+    return np.asarray(samples).reshape(len(samples), -1)
 
 
-def _half_squares(known: Array, distance: Distance) -> Any:
-    """What products lack: ``-|a - b|^2 / 2 = a b - |a|^2 / 2``, but for ``|b|^2``, which is given.
+def _likeness(asked: Array, known: Array, distance: Distance) -> Array:
+    """What is largest for the nearest: ``a b - |a|^2 / 2``, or the cosine, but for ``|b|``.
 
-    A cosine lacks nothing.
+    In double precision: in single, near neighbours far from zero would be taken for each other.
+    Some columns at a time, so that there is never a copy of everything.
     """
-    return 0.0 if distance == "cosine" else 0.5 * np.einsum("ij,ij->i", known, known)
+    products, squares = np.zeros((len(asked), len(known))), np.zeros(len(known))
+    for start in range(0, known.shape[1], COLUMNS):
+        part = slice(start, start + COLUMNS)
+        b, a = asked[:, part].astype(np.float64), known[:, part].astype(np.float64)
+        products += b @ a.T
+        squares += np.einsum("ij,ij->i", a, a)
+    if distance == "cosine":
+        return products / np.maximum(np.sqrt(squares), 1e-12)
+    return products - 0.5 * squares
