@@ -109,35 +109,35 @@ def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps:
     """Averages of the conditional means along a chain of `n_steps`, its beginning left out.
 
     ``E[V | H, evidence]`` instead of V itself has the same mean and less variance. The variance
-    of a unit is the mean of its conditional variances plus the variance of its conditional means.
+    of a unit is the mean of its conditional variances plus the variance of its conditional means,
+    which for a binary unit follows from its mean.
     """
     start, chain = jax.random.split(key)
     machine = machine.planned(len(evidence.value), MANY_USES)
+    is_gaussian = isinstance(machine.visible_units, Gaussian)
     n_steps = jnp.asarray(n_steps)
     burn_in = (BURN_IN * n_steps).astype(n_steps.dtype)
 
-    def step(number: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
-        visible, average, spread, inner = state
-        visible, field = posterior_step(
-            jax.random.fold_in(chain, number), machine, evidence, visible
-        )
-        mean, variance = _conditional(machine, field)
+    def step(number: Array, visible: Array) -> tuple[Array, Array]:
+        return posterior_step(jax.random.fold_in(chain, number), machine, evidence, visible)
+
+    def count(number: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        visible, average, spread = state
+        visible, field = step(number, visible)
+        mean = machine.visible_units.mean(field)
         # Welford's rule: sums of squares would lose the variance of units far from 0.
-        counted = number >= burn_in
-        n_counted = jnp.maximum(number - burn_in + 1, 1).astype(mean.dtype)
-        moved = average + (mean - average) / n_counted
-        return (
-            visible,
-            jnp.where(counted, moved, average),
-            jnp.where(counted, spread + (mean - average) * (mean - moved), spread),
-            jnp.where(counted, inner + variance, inner),
-        )
+        moved = average + (mean - average) / (number - burn_in + 1).astype(mean.dtype)
+        if is_gaussian:
+            spread = spread + (mean - average) * (mean - moved)
+        return visible, moved, spread
 
     visible = posterior_start(start, machine, evidence)
+    visible = jax.lax.fori_loop(0, burn_in, lambda number, state: step(number, state)[0], visible)
     zero = jnp.zeros_like(visible)
-    _, mean, spread, inner = jax.lax.fori_loop(0, n_steps, step, (visible, zero, zero, zero))
-    n_counted = (n_steps - burn_in).astype(visible.dtype)
-    return _known_exactly(evidence, mean, (spread + inner) / n_counted)
+    state = visible, zero, zero if is_gaussian else jnp.zeros((), visible.dtype)
+    _, mean, spread = jax.lax.fori_loop(burn_in, n_steps, count, state)
+    spread = spread / (n_steps - burn_in).astype(visible.dtype)
+    return _known_exactly(evidence, mean, _variance(machine, mean) + spread)
 
 
 def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
@@ -152,7 +152,8 @@ def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
 
     start = evidence.clamp(machine.visible_units.mean(machine.visible_bias + evidence.field))
     visible = jax.lax.fori_loop(0, n_steps, step, start)
-    return _known_exactly(evidence, *_conditional(machine, field(visible)))
+    mean = machine.visible_units.mean(field(visible))
+    return _known_exactly(evidence, mean, _variance(machine, mean))
 
 
 def reconstruction(machine: Machine, evidence: Evidence, observed: Array) -> Posterior:
@@ -162,8 +163,8 @@ def reconstruction(machine: Machine, evidence: Evidence, observed: Array) -> Pos
     does not know the evidence, but for known units.
     """
     visible = jnp.where(observed, evidence.value, machine.visible_units.mean(machine.visible_bias))
-    field = machine.visible_field(machine.hidden_mean(visible))
-    return _known_exactly(evidence, *_conditional(machine, field))
+    mean = machine.visible_units.mean(machine.visible_field(machine.hidden_mean(visible)))
+    return _known_exactly(evidence, mean, _variance(machine, mean))
 
 
 def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array) -> Array:
@@ -201,13 +202,12 @@ def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array
     return noises[N_NOISE_STEPS // 2 :].mean()
 
 
-def _conditional(machine: Machine, field: Array) -> tuple[Array, Array]:
-    """Mean and variance of each visible unit in a field."""
+def _variance(machine: Machine, mean: Array) -> Array:
+    """The variance of each visible unit with a given mean."""
     units = machine.visible_units
-    mean = units.mean(field)
     if isinstance(units, Gaussian):
-        return mean, jnp.broadcast_to(units.variance, mean.shape)
-    return mean, mean * (1.0 - mean)
+        return jnp.broadcast_to(units.variance, mean.shape)
+    return mean * (1.0 - mean)
 
 
 def _known_exactly(evidence: Evidence, mean: Array, variance: Array) -> Posterior:
