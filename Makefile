@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench docs figures clean
+.PHONY: help demo test lint format bench history docs figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -25,9 +25,14 @@ format: $(VENV)/.lint ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.bench ## measure ours against others, and the gauge against the plain rule
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/gauge.py
+bench: $(VENV)/.bench ## measure ours against others, in about 20 minutes (build/bench)
+	mkdir -p build/bench
+	for name in speed scaling roofline start; do \
+		$(BIN)/python benchmarks/$$name.py --out build/bench/$$name.json || exit 1; \
+	done
+
+history: $(VENV)/.bench ## measure our programs, and compare with the last time (.benchmarks)
+	$(BIN)/python -m pytest benchmarks/history.py
 
 docs: $(VENV)/.docs ## build the documentation (docs/_build)
 	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build

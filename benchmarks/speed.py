@@ -41,14 +41,14 @@ def cases() -> dict[str, Case]:
             "n_visible": 784,
             "n_hidden": n_hidden,
             "batch": 100,
-            "n_batches": 60,
+            "n_batches": 200,
         }
-        arguments["n_iter"] = 2000 // n_hidden
+        arguments["n_iter"] = 10 if n_hidden == 100 else 3
         contenders = {"ours": Contender("dense", "ours", arguments)}
         contenders |= {title: Contender("dense", name, arguments) for name, title in DENSE.items()}
         contenders["matrix products alone"] = Contender("dense", "products", arguments)
         found[f"rbm-{n_hidden}"] = Case(
-            f"RBM 784 -> {n_hidden}, CD-1, batch 100", contenders, 6000 * arguments["n_iter"]
+            f"RBM 784 -> {n_hidden}, CD-1, batch 100", contenders, 20_000 * arguments["n_iter"]
         )
     for visible, hidden, rank, batch, n_batches in (
         ((28, 28), (10, 10), 40, 100, 60),

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,7 +102,7 @@ class ArraySource(Source):
             index = np.zeros(size, np.int32)
             if self.resident:
                 if self._on_device is None:
-                    self._on_device = jax.tree.map(jnp.asarray, self.rows)
+                    self._on_device = jax.device_put(self.rows)
                 index[: len(chosen)] = chosen
                 rows = self._on_device
             else:

@@ -263,8 +263,11 @@ class Training:
         norm = float(weight_norm(self.state.machine.coupling))
         if not np.isfinite(norm):
             return False
+        before = self.state.machine.coupling
         self._tidy_bonds(norm)
         machine = self.state.machine
+        if machine.coupling is not before:
+            norm = float(weight_norm(machine.coupling))
         seen = snapshot(machine, jnp.asarray(self._watched), self._units)
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
         if not seen.largest_field < 0.5 * self._field_limit:
@@ -276,7 +279,7 @@ class Training:
             "score": float(seen.score),
             "free_energy": float(seen.free_energy),
             "gradient_norm": progress.gradient_norm / max(progress.n_batches, 1),
-            "weight_norm": float(weight_norm(machine.coupling)),
+            "weight_norm": norm,
             "seconds": seconds,
         }
         if isinstance(machine.coupling, MPOCoupling):

@@ -41,8 +41,10 @@ class Plan:
         Whether rows of W are contracted from the last group to the first, not from the first.
     n_operations
         Floating-point operations of a product with a batch.
+    n_moved
+        Numbers that it reads and writes.
     n_merging
-        Those of merging.
+        Operations of merging.
     n_bytes
         Memory for all groups, and for what the largest of them makes of a batch, in single
         precision.
@@ -51,6 +53,7 @@ class Plan:
     groups: tuple[int, ...]
     transposed: bool
     n_operations: int
+    n_moved: int
     n_merging: int
     n_bytes: int
 
@@ -86,6 +89,7 @@ def _make_plan(structure: Structure, n_rows: int, n_uses: int) -> Plan:
         groups,
         transposed,
         sum(stage.n_operations for stage in stages),
+        sum(stage.n_moved for stage in stages),
         sum(line.merging(a, b) for a, b in pairwise(groups)),
         BYTES * (sum(s.n_in * s.n_out for s in stages) + max(s.n_results for s in stages)),
     )
@@ -123,14 +127,18 @@ class Stage:
         return separate(self.n_in, self.n_out, self.n_beside)
 
     @property
-    def cost(self) -> int:
-        """Operations, and the way of all numbers to and from memory."""
+    def n_moved(self) -> int:
+        """How many numbers are read and written."""
         entries = (self.n_in + self.n_out) * self.n_beside
         copied = 0
         if self.n_beside > 1:
             copied = self.n_in * self.n_out if self.separate else 2 * entries
-        n_moved = self.n_in * self.n_out + self.n_batch * (entries + copied)
-        return self.n_operations + TRAFFIC * n_moved
+        return self.n_in * self.n_out + self.n_batch * (entries + copied)
+
+    @property
+    def cost(self) -> int:
+        """Operations, and the way of all numbers to and from memory."""
+        return self.n_operations + TRAFFIC * self.n_moved
 
 
 def separate(n_in: int, n_out: int, n_beside: int) -> bool:
