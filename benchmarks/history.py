@@ -9,7 +9,6 @@ them with those of the last time.
 from typing import Any
 
 import jax
-import pytest
 from roofline import machines
 from step import Sweep
 
@@ -18,8 +17,13 @@ from mporbm.sampling import Evidence
 from mporbm.sampling.evidence import posterior_average
 
 
-@pytest.mark.parametrize("name", machines())
-@pytest.mark.parametrize("gauge", [True, False], ids=["gauge", "plain"])
+def pytest_generate_tests(metafunc: Any) -> None:
+    """All machines, by both rules."""
+    if "gauge" in metafunc.fixturenames:
+        metafunc.parametrize("name", machines())
+        metafunc.parametrize("gauge", [True, False], ids=["gauge", "plain"])
+
+
 def test_sweep(benchmark: Any, name: str, gauge: bool) -> None:
     coupling, batch = machines()[name]
     sweep = Sweep(Machine(coupling), batch, gauge=gauge).whole()
