@@ -8,7 +8,7 @@ from mporbm.paper import runs
 from paper import fakes
 
 
-def performed(missing, folder, n_jobs):
+def performed(missing, folder, n_jobs, interrupts):
     """What `runs._performed` does, without other processes."""
     for run in missing:
         try:

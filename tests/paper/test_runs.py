@@ -182,12 +182,24 @@ def test_progress_is_shown_only_if_wanted(place, folder, capsys):
     assert "toy two" in printed.err
 
 
-def test_termination_is_an_exception():
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as ended, runs._terminable():
-        signal.raise_signal(signal.SIGTERM)
-    assert ended.value.code == 143
-    assert signal.getsignal(signal.SIGTERM) is before
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
+def test_signals_are_obeyed_between_two_waits(place, folder, monkeypatch, number, raised):
+    """Not where they arrive: an exception within the pool's locks would make it wait for ever."""
+    original, passed = runs.wait, []
+
+    def interrupted(*arguments, **options):
+        signal.raise_signal(number)
+        passed.append(number)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(runs, "wait", interrupted)
+    before = signal.getsignal(number)
+    with pytest.raises(raised):
+        perform_all([a_run(place, does="wait")], folder, shown=False)
+    assert passed == [number]
+    assert signal.getsignal(number) is before
 
 
 def test_runs_can_be_asked_for_by_any_thread(place, folder):

@@ -9,15 +9,17 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ..learning import DivergenceWarning
+from ..learning.interrupt import Interrupts
 
 Outcome = dict[str, Any]
 """What a run found, as JSON can hold it, with its time in "seconds"."""
@@ -90,12 +92,14 @@ def perform_all(
         task = progress.add_task("", total=sum(run.cost for run in wanted))
         progress.advance(task, sum(run.cost for run in wanted) - sum(run.cost for run in missing))
         failures = []
-        with _terminable():
-            for run, error in _performed(missing, folder, n_jobs):
+        # An exception out of the blue could leave locks behind for which the pool waits in vain.
+        with Interrupts() as interrupts:
+            for run, error in _performed(missing, folder, n_jobs, interrupts):
                 progress.advance(task, run.cost)
                 progress.update(task, description=_described(run))
                 if error is not None:
                     failures.append((run, error))
+            interrupts.obey()
     if failures:
         run, error = failures[0]
         raise ChildProcessError(
@@ -122,7 +126,7 @@ def available_cores() -> list[int]:
 
 
 def _performed(
-    missing: Sequence[Run], folder: Path, n_jobs: int | None
+    missing: Sequence[Run], folder: Path, n_jobs: int | None, interrupts: Interrupts
 ) -> Iterable[tuple[Run, Exception | None]]:
     """Each run when it is done, with its error if it failed."""
     cores = available_cores()[:n_jobs]
@@ -139,8 +143,8 @@ def _performed(
     try:
         futures = {pool.submit(run.perform, folder): run for run in missing}
         while futures:
-            # Signals are heard between two waits.
-            done, _ = wait(futures, timeout=1.0, return_when=FIRST_COMPLETED)
+            done, _ = wait(futures, timeout=0.5, return_when=FIRST_COMPLETED)
+            interrupts.obey()
             for future in done:
                 error = future.exception()
                 if error is not None and not isinstance(error, Exception):
@@ -153,31 +157,12 @@ def _performed(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Make SIGTERM an exception, so that no process is left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    previous = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
 def _start(free: Any) -> None:
     """Give this process a core of its own."""
     # JAX and BLAS then start one thread each.
     core = free.get()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    from ..learning.training import DivergenceWarning
-
     # Outcomes tell of it where it matters.
     warnings.simplefilter("ignore", DivergenceWarning)
     # The process that waits decides what an interruption means, and is not outlived.
