@@ -25,7 +25,7 @@ format: $(VENV)/.lint ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(VENV)/.bench ## measure ours against others, in about 20 minutes (build/bench)
+bench: $(VENV)/.bench ## measure ours against others and the machine (build/bench)
 	mkdir -p build/bench
 	for name in speed scaling roofline start; do \
 		$(BIN)/python benchmarks/$$name.py --out build/bench/$$name.json || exit 1; \

@@ -70,6 +70,17 @@ def contest(contenders: Mapping[str, Contender], rounds: int) -> dict[str, Resul
     return {name: Result(seconds[name], peaks[name]) for name in contenders}
 
 
+def turns(programs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each round of programs that take turns in this process, after a first call."""
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for program in programs.values():
+        program()
+    for _ in range(rounds):
+        for name, program in programs.items():
+            seconds[name].append(_seconds(program))
+    return seconds
+
+
 def quartiles(values: Sequence[float]) -> list[float]:
     """The lower quartile, the median and the upper quartile."""
     return [float(value) for value in np.percentile(values, (25, 50, 75))]
@@ -78,6 +89,12 @@ def quartiles(values: Sequence[float]) -> list[float]:
 def ratios(slower: Sequence[float], faster: Sequence[float]) -> list[float]:
     """Quartiles of the ratios of times, round by round."""
     return quartiles(np.asarray(slower) / np.asarray(faster))
+
+
+def _seconds(run: Run) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 def _dismiss(end: Any) -> None:
@@ -98,7 +115,5 @@ def _serve(end: Any, contender: Contender) -> None:
     run()
     end.send(None)
     while end.recv():
-        start = time.perf_counter()
-        run()
-        taken = time.perf_counter() - start
+        taken = _seconds(run)
         end.send((taken, RSS_UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))

@@ -7,12 +7,11 @@ Programs that do more and more of a step take turns; a part is the difference of
 
 import argparse
 import statistics
-import time
 from typing import Any
 
 import jax
 import numpy as np
-from contest import THREADS
+from contest import THREADS, turns
 from rich.console import Console
 from rich.table import Table
 from step import Sweep
@@ -47,16 +46,9 @@ def main() -> None:
         "update": sweep.whole(),
         "host": _fit(asked, gauge),
     }
-    seconds: dict[str, list[float]] = {name: [] for name in programs}
-    for program in programs.values():
-        program()
-    for _ in range(asked.rounds):
-        for name, program in programs.items():
-            start = time.perf_counter()
-            program()
-            taken = time.perf_counter() - start
-            seconds[name].append(taken / N_BATCHES if name == "host" else taken)
+    seconds = turns(programs, asked.rounds)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
+    medians["host"] /= N_BATCHES
 
     title = f"{coupling.plan(asked.batch)}; {THREADS} threads"
     table = Table(title=title, title_justify="left")

@@ -10,14 +10,13 @@ the fastest.
 
 import argparse
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from contest import Run, turns
 from rich.console import Console
 from rich.table import Table
 from step import Sweep
@@ -57,7 +56,7 @@ def main() -> None:
 
     matrix, long = jnp.ones((SIDE, SIDE)), jnp.ones(LENGTH)
     multiply, copy = jax.jit(jnp.matmul), jax.jit(lambda x: x + 1.0)
-    programs: dict[str, Callable[[], Any]] = {
+    programs: dict[str, Run] = {
         "product": lambda: multiply(matrix, matrix).block_until_ready(),
         "copy": lambda: copy(long).block_until_ready(),
     }
@@ -73,14 +72,7 @@ def main() -> None:
             n * float(N_USES * plan.n_operations + 2 * plan.n_merging),
             n * float(BYTES * N_USES * plan.n_moved),
         )
-    seconds: dict[str, list[float]] = {name: [] for name in programs}
-    for program in programs.values():
-        program()
-    for _ in range(asked.rounds):
-        for name, program in programs.items():
-            start = time.perf_counter()
-            program()
-            seconds[name].append(time.perf_counter() - start)
+    seconds = turns(programs, asked.rounds)
     found = shares({name: float(np.median(s)) for name, s in seconds.items()}, amounts)
     table = Table(title="operations a second, as shares of the fastest matrix product")
     for heading in ("sweep", "operations / byte", "share", "limit"):

@@ -5,12 +5,12 @@ python benchmarks/scaling.py --out docs/results/scaling.json
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from contest import turns
 from rich.console import Console
 from rich.table import Table
 from step import Sweep
@@ -55,21 +55,15 @@ def main() -> None:
 
 def curve(points: list[Point], rounds: int) -> dict[str, Any]:
     """Times and operations at all points, which take turns."""
-    sweeps, operations = [], []
-    for _, visible, hidden, rank, batch in points:
+    sweeps, operations = {}, []
+    for number, visible, hidden, rank, batch in points:
         coupling = MPOCoupling.random(jax.random.key(0), visible, hidden, rank)
-        sweeps.append(Sweep(Machine(coupling), batch).whole())
+        sweeps[str(number)] = Sweep(Machine(coupling), batch).whole()
         plan = coupling.plan(batch)
         operations.append(len(visible) * (N_USES * plan.n_operations + 2 * plan.n_merging))
-    seconds: list[list[float]] = [[] for _ in points]
-    for sweep in sweeps:
-        sweep()
-    for _ in range(rounds):
-        for sweep, times in zip(sweeps, seconds, strict=True):
-            start = time.perf_counter()
-            sweep()
-            times.append(time.perf_counter() - start)
-    numbers, medians = [point[0] for point in points], [float(np.median(t)) for t in seconds]
+    seconds = turns(sweeps, rounds)
+    numbers = [point[0] for point in points]
+    medians = [float(np.median(times)) for times in seconds.values()]
     return {
         "numbers": numbers,
         # Times mean something only beside each other.

@@ -196,8 +196,9 @@ def test_signals_are_obeyed_between_two_waits(place, folder, monkeypatch, number
 
     monkeypatch.setattr(runs, "wait", interrupted)
     before = signal.getsignal(number)
-    with pytest.raises(raised):
+    with pytest.raises(raised) as ended:
         perform_all([a_run(place, does="wait")], folder, shown=False)
+    assert getattr(ended.value, "code", 130) == 128 + number
     assert passed == [number]
     assert signal.getsignal(number) is before
 
