@@ -54,8 +54,9 @@ def test_a_file_of_twice_the_memory_trains(tmp_path):
     # Two blocks: what the program, its libraries and the buffers of training need by themselves.
     write(path, 2**25)
     needed = peak_memory(path, "fit")
-    # Room for what the allocator keeps and for the index of the samples, not for the file.
-    cap = int(1.25 * needed)
+    # Room for what the allocator keeps (up to a third more while other processes compete) and for
+    # the index of the samples, not for the file.
+    cap = int(1.5 * needed)
     try:
         write(path, 2 * cap)
         assert peak_memory(path, "fit") < cap
