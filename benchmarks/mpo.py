@@ -16,7 +16,7 @@ RATE, MOMENTUM = 1e-4, 0.5
 
 def data(n_batches: int, batch: int, visible: Shape) -> NDArray[np.bool_]:
     """Binary samples."""
-    return np.random.default_rng(0).random((n_batches * batch, *visible)) < 0.3
+    return np.random.default_rng(0).random((n_batches * batch, *visible), np.float32) < 0.3
 
 
 def ours(
@@ -105,27 +105,33 @@ class Transcription:
             self.biases[number] = self.biases[number] + self.bias_steps[number]
 
 
-def _start(visible: Shape, hidden: Shape, rank: int) -> list[NDArray[np.float32]]:
+def _start(
+    visible: Shape, hidden: Shape, rank: int, dtype: type[np.floating[Any]] = np.float32
+) -> list[NDArray[Any]]:
     """Random cores of an open chain: the first and the last have one bond."""
     rng = np.random.default_rng(1)
     d = len(visible)
     bonds = [[], *[[rank]] * (d - 1), []]
     std = (0.01 / math.sqrt(rank ** (d - 1))) ** (1 / d)
     shapes = [(*bonds[k], visible[k], hidden[k], *bonds[k + 1]) for k in range(d)]
-    return [(std * rng.normal(size=shape)).astype(np.float32) for shape in shapes]
+    return [(std * rng.normal(size=shape)).astype(dtype) for shape in shapes]
 
 
-def numpy(visible: Shape, hidden: Shape, rank: int, batch: int, n_batches: int) -> Run:
-    """What the paper's MATLAB does, with NumPy."""
-    rng, one = np.random.default_rng(2), np.float32(1)
+def numpy(
+    visible: Shape, hidden: Shape, rank: int, batch: int, n_batches: int, *, double: bool = False
+) -> Run:
+    """What the paper's MATLAB does, with NumPy; MATLAB, unless told otherwise, in `double`."""
+    dtype = np.float64 if double else np.float32
+    rng, one = np.random.default_rng(2), dtype(1)
     library = Library(
         np.zeros_like,
         lambda x: one / (one + np.exp(-x)),
-        lambda p: (rng.random(p.shape, dtype=np.float32) < p).astype(np.float32),
+        lambda p: (rng.random(p.shape, dtype=dtype) < p).astype(dtype),
     )
-    rows = data(n_batches, batch, visible).astype(np.float32)
-    biases = [np.zeros(shape, np.float32) for shape in (visible, hidden)]
-    return Transcription(library, rows, [*_start(visible, hidden, rank)], biases, batch).epoch
+    rows = data(n_batches, batch, visible).astype(dtype)
+    biases = [np.zeros(shape, dtype) for shape in (visible, hidden)]
+    cores = _start(visible, hidden, rank, dtype)
+    return Transcription(library, rows, cores, biases, batch).epoch
 
 
 def torch(visible: Shape, hidden: Shape, rank: int, batch: int, n_batches: int) -> Run:

@@ -43,7 +43,7 @@ def cases() -> dict[str, Case]:
             "batch": 100,
             "n_batches": 200,
         }
-        arguments["n_iter"] = 10 if n_hidden == 100 else 3
+        arguments["n_iter"] = 10 if n_hidden == 100 else 4
         contenders = {"ours": Contender("dense", "ours", arguments)}
         contenders |= {title: Contender("dense", name, arguments) for name, title in DENSE.items()}
         contenders["matrix products alone"] = Contender("dense", "products", arguments)
@@ -51,14 +51,18 @@ def cases() -> dict[str, Case]:
             f"RBM 784 -> {n_hidden}, CD-1, batch 100", contenders, 20_000 * arguments["n_iter"]
         )
     for visible, hidden, rank, batch, n_batches in (
-        ((28, 28), (10, 10), 40, 100, 60),
-        ((80, 80, 8), (10, 10, 5), 20, 50, 3),
-        ((128, 128, 24), (10, 10, 5), 20, 16, 3),
+        ((28, 28), (10, 10), 40, 100, 200),
+        ((80, 80, 8), (10, 10, 5), 20, 50, 10),
+        ((128, 128, 24), (10, 10, 5), 20, 16, 8),
     ):
         arguments = {"visible": visible, "hidden": hidden, "batch": batch, "n_batches": n_batches}
         ranked = {**arguments, "rank": rank}
         contenders = {"ours": Contender("mpo", "ours", ranked)}
         contenders |= {title: Contender("mpo", name, ranked) for name, title in MPO.items()}
+        if len(visible) == 2:
+            contenders["NumPy + opt_einsum, double"] = Contender(
+                "mpo", "numpy", {**ranked, "double": True}
+            )
         contenders["ours, with the gauge"] = Contender(
             "mpo", "ours", {**ranked, "gauge": "canonical"}
         )
@@ -66,13 +70,13 @@ def cases() -> dict[str, Case]:
             contenders["our RBM"] = Contender("mpo", "dense", arguments)
         title = f"MPORBM {_times(visible)} -> {_times(hidden)}, rank {rank}, CD-AOP, batch {batch}"
         found[f"mporbm-{_times(visible)}"] = Case(title, contenders, batch * n_batches)
-    arguments = {"visible": (64, 64, 3), "hidden": (32, 32, 3), "batch": 50, "n_batches": 4}
+    arguments = {"visible": (64, 64, 3), "hidden": (32, 32, 3), "batch": 50, "n_batches": 10}
     contenders = {"ours": Contender("mpo", "ours", {**arguments, "rank": 1})}
     for rank in (2, 5, 9):
         contenders[f"rank {rank}"] = Contender("mpo", "ours", {**arguments, "rank": rank})
     contenders["our RBM"] = Contender("mpo", "dense", arguments)
     found["mporbm-64x64x3"] = Case(
-        "MPORBM 64x64x3 -> 32x32x3, rank 1, CD-AOP, batch 50", contenders, 200
+        "MPORBM 64x64x3 -> 32x32x3, rank 1, CD-AOP, batch 50", contenders, 500
     )
     arguments = {"n_images": 10_000, "n_hidden": 100, "n_gibbs": 100}
     for name in ("complete", "denoise"):
@@ -126,7 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     known = cases()
     parser.add_argument("names", nargs="*", metavar="CASE", help=f"of {', '.join(known)}")
-    parser.add_argument("--rounds", type=int, default=7, help="how often contenders take turns")
+    parser.add_argument("--rounds", type=int, default=5, help="how often contenders take turns")
     parser.add_argument("--out", type=Path, help="a JSON file for the results")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in known]

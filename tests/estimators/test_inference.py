@@ -16,14 +16,14 @@ from sklearn.model_selection import GridSearchCV
 
 import mporbm
 from mporbm import MPORBM
+from mporbm.estimators import batches
+from mporbm.estimators.batches import CHAINS
 from mporbm.machine import DenseCoupling, Gaussian, Machine, exact
 from mporbm.sampling import LogPartition, log_partition
 from strategies import HIDDEN, VISIBLE, all_states, assert_distributed, exact_samples, tiny_machine
 
 SEEN = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 MASK = np.array([[True, False], [False, True], [True, False]])
-BATCH = 256
-"""As many rows as go into one compiled call."""
 N_GIBBS = 5
 METHODS = ("gibbs", "mean-field", "reconstruct")
 each_method = pytest.mark.parametrize("method", METHODS)
@@ -84,7 +84,7 @@ def assert_mean(values, expected):
 
 @pytest.mark.parametrize("noise", [None, 0.1], ids=["complete", "denoise"])
 def test_answers_have_the_moments_of_the_posterior(noise):
-    rows, options = np.repeat(SEEN[None], BATCH, axis=0), {"return_std": True, "random_state": 0}
+    rows, options = np.repeat(SEEN[None], CHAINS, axis=0), {"return_std": True, "random_state": 0}
     if noise is None:
         mean, std = model().complete(rows, MASK, n_gibbs=500, **options)
     else:
@@ -115,7 +115,7 @@ def test_gaussian_answers_have_the_moments_of_the_mixture(noise):
         mean = variance * (mean + mask * y / noise**2)
     square = (p @ (mean**2 + variance)).reshape(VISIBLE)
 
-    rows, options = np.repeat(0.8 * SEEN[None], BATCH, axis=0), {"n_gibbs": 500, "random_state": 0}
+    rows, options = np.repeat(0.8 * SEEN[None], CHAINS, axis=0), {"n_gibbs": 500, "random_state": 0}
     if noise is None:
         found, std = gaussian().complete(rows, MASK, return_std=True, **options)
     else:
@@ -258,7 +258,7 @@ def test_known_values_keep_their_precision():
 
 
 def test_an_unknown_sample_has_the_mean_of_the_model():
-    nothing = np.full((BATCH, *VISIBLE), np.nan)
+    nothing = np.full((CHAINS, *VISIBLE), np.nan)
     mean = model().complete(nothing, n_gibbs=500, random_state=0)
     p = np.asarray(exact.visible_distribution(model().machine_))
     assert_mean(mean, np.tensordot(p, all_states(model().machine_), axes=1))
@@ -316,25 +316,40 @@ def test_methods_differ():
 @each_method
 def test_batches_do_not_matter(method):
     """More rows than go into one call, and numbers that do not fill it."""
-    rows = binary_rows(2 * BATCH + 3)
+    rows = binary_rows(2 * CHAINS + 3)
     options = {"method": method, "n_gibbs": N_GIBBS, "random_state": 0}
     together = model().complete(rows, MASK, **options)
     assert together.shape == rows.shape
     assert_array_equal(together[:, MASK], rows[:, MASK])
     assert ((together[:, ~MASK] > 0.0) & (together[:, ~MASK] < 1.0)).all()
-    for n in (1, BATCH - 1, BATCH):
+    for n in (1, CHAINS - 1, CHAINS):
         assert_allclose(model().complete(rows[:n], MASK, **options), together[:n], rtol=1e-12)
-    alike = np.repeat(SEEN[None], 2 * BATCH, axis=0)
-    both = model().complete(alike, MASK, **options).reshape(2, BATCH, *VISIBLE)
+    alike = np.repeat(SEEN[None], 2 * CHAINS, axis=0)
+    both = model().complete(alike, MASK, **options).reshape(2, CHAINS, *VISIBLE)
     # Batches have random numbers of their own.
     assert np.array_equal(both[0], both[1]) == (method != "gibbs")
+
+
+def test_an_interrupt_begins_no_other_call(monkeypatch):
+    begun = []
+
+    def slow(machine, batch, key):
+        begun.append(1)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return np.zeros((len(batch), 1))
+
+    monkeypatch.setattr(batches, "CHAINS", 4)
+    with pytest.raises(KeyboardInterrupt):
+        batches.in_batches(slow, tiny_machine(), binary_rows(400), chains=True)
+    assert len(begun) < 50
 
 
 # Noise
 
 
 def test_salt_and_pepper_is_half_as_much_noise():
-    rows, options = binary_rows(BATCH), {"n_gibbs": N_GIBBS, "random_state": 0}
+    rows, options = binary_rows(CHAINS), {"n_gibbs": N_GIBBS, "random_state": 0}
     denoised = model().denoise(rows, 0.15, **options)
     assert_array_equal(model().denoise(rows, salt_and_pepper=0.3, **options), denoised)
     assert not np.array_equal(model().denoise(rows, 0.3, **options), denoised)
@@ -465,10 +480,10 @@ def test_samples_are_posterior_samples_of_nothing():
 
 def test_progress_is_shown_on_stderr(capsys):
     loud = copy.copy(model()).set_params(verbose=1)
-    rows = binary_rows(BATCH + 1)
+    rows = binary_rows(CHAINS + 1)
     for use, total in (
-        (lambda: loud.complete(rows, MASK, n_gibbs=N_GIBBS), BATCH + 1),
-        (lambda: loud.denoise(rows, 0.1, n_gibbs=N_GIBBS), BATCH + 1),
+        (lambda: loud.complete(rows, MASK, n_gibbs=N_GIBBS), CHAINS + 1),
+        (lambda: loud.denoise(rows, 0.1, n_gibbs=N_GIBBS), CHAINS + 1),
         (lambda: loud.posterior_samples(rows[:8], MASK, n_samples=2, n_gibbs=N_GIBBS), 8),
         (lambda: loud.sample(16, N_GIBBS), 16),
     ):

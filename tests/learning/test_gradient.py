@@ -1,5 +1,8 @@
 """With exact expectations instead of samples, gradients are those of the exact log-likelihood."""
 
+import re
+from collections import Counter
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,11 +11,27 @@ import pytest
 
 from mporbm.learning import Alternating, Batch, Parameters, Rates, Rule, Simultaneous, gradient
 from mporbm.learning.gauge import natural, padded
-from mporbm.learning.negative import NegativePhase
+from mporbm.learning.negative import ContrastiveDivergence, NegativePhase
 from mporbm.learning.scheme import LearningState
 from mporbm.learning.two_site import TwoSite
-from mporbm.machine import Machine, MPOCoupling, exact
+from mporbm.machine import DenseCoupling, Machine, MPOCoupling, exact
 from strategies import KINDS, all_states, exact_samples, tiny_machine
+
+RATES = Rates(0.1, 0.1)
+
+
+@pytest.mark.parametrize("scheme", [Simultaneous(), Alternating()])
+def test_sampling_and_gradients_share_their_products(scheme):
+    """Of CD-1: up with the data, down, up again, and one product for each phase."""
+    machine, n = Machine(DenseCoupling.random(jax.random.key(0), (11,), (5,))), 13
+    rule = Rule(ContrastiveDivergence(), gauge=False)
+    state = scheme.init(jax.random.key(1), rule, machine, n)
+    data = Batch(jnp.ones((n, 11)), jnp.full(n, 1.0 / n))
+    step = jax.jit(lambda state, data: scheme.step(jax.random.key(2), rule, state, data, RATES))
+    program = step.lower(state, data).compile().as_text()
+    shapes = re.findall(r"= f64\[(\d+,\d+)\]\S* dot\(", program)
+    products = Counter(shape for shape in shapes if not shape.startswith("1,"))
+    assert products == {"13,5": 2, "13,11": 1, "11,5": 2}
 
 
 class Exact(NegativePhase):

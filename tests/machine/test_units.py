@@ -48,6 +48,14 @@ def test_samples_have_the_right_mean_and_variance(units, key):
     assert_allclose(samples.var(axis=0), variance, rtol=0.02)
 
 
+@pytest.mark.parametrize("units", [Bernoulli(), Gaussian(0.6)], ids=["bernoulli", "gaussian"])
+def test_samples_and_means_at_once(units, key):
+    fields = jnp.linspace(-3.0, 3.0, 700).reshape(7, 100)
+    state, mean = units.sample_and_mean(key, fields)
+    assert_allclose(state, units.sample(key, fields), rtol=1e-14)
+    assert_allclose(mean, units.mean(fields), rtol=1e-14)
+
+
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_improbable_states_stay_improbable(dtype, key):
     """2^-23 steps of a uniform number would turn one unit in ten million on by mistake."""

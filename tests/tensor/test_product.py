@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from mporbm.machine import CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
 from mporbm.tensor import plan as planning
 from mporbm.tensor.plan import Plan, make_plan
-from mporbm.tensor.product import Product
+from mporbm.tensor.product import TALL, Product
 from strategies import KINDS, random_coupling
 
 ROWS, COLUMNS, N = (3, 2, 4), (2, 3, 2), 5
@@ -84,6 +84,17 @@ def test_products_of_a_batch_are_done_one_by_one_or_as_one(rng, monkeypatch):
             .reshape(first.shape),
             atol=1e-10,
         )
+
+
+def test_a_tall_gradient_is_as_good_as_another(rng):
+    coupling = random_coupling("dense", (8, 9), (2,), 2, rng)
+    rows, columns = (jnp.asarray(rng.normal(size=(N, size))) for size in (72, 2))
+    product = coupling.product(N)
+    (core,) = product.gradient(
+        product.contract_rows(rows)[1], product.contract_columns(columns)[1]
+    ).cores
+    assert core.shape[0] > TALL * core.shape[1]
+    assert_allclose(core, rows.T @ columns, atol=1e-10)
 
 
 # What is chosen

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Any
 
@@ -21,6 +22,10 @@ from .compilation import keep_compiled
 
 BATCH = 256
 """The most samples of one compiled call; the last call is padded."""
+CHAINS = 1024
+"""The same for calls of many steps, whose products are faster the more rows they have."""
+CALLS = 2
+"""How many of those run at once: where one has work for a single core, the other has the rest."""
 BATCH_ENTRIES = 2**23
 """The most entries of a layer in such a call."""
 
@@ -33,43 +38,56 @@ def in_batches(
     *extra: Any,
     observed: NDArray[np.bool_] | None = None,
     repeats: int = 1,
-    few: bool = False,
+    chains: bool = False,
     show: Callable[[int], None] = lambda n_done: None,
 ) -> Any:
     """``function(machine, batch, key, *extra)`` of all rows, in batches of one size.
 
-    Padding to one size compiles once, and makes a row's result independent of the others. Where
-    rows are `few` and the function is slow, the size is the next power of two. With `observed` the
-    batch is a pair of arrays. Each row is taken `repeats` times in a row. `show` is told how many
-    rows are done.
+    Padding to one size compiles once, and makes a row's result independent of the others. For
+    `chains` of many steps the size may be larger, and for few rows is the next power of two. With
+    `observed` the batch is a pair of arrays. Each row is taken `repeats` times in a row. `show` is
+    told how many rows are done.
     """
     keep_compiled()
     n_results = len(rows) * repeats
     size = batch_size(machine)
-    if few:
-        size = min(size, power_of_two(n_results))
+    if chains:
+        size = min(batch_size(machine, CHAINS), power_of_two(n_results))
     dtype = machine.coupling.dtype
-    results: list[NDArray[Any]] = []
-    for number, start in enumerate(range(0, n_results, size)):
+
+    def call(number: int) -> Any:
+        start = number * size
         stop = min(start + size, n_results)
         chosen = slice(start, stop) if repeats == 1 else np.arange(start, stop) // repeats
         batch = padded(unpacked(rows[chosen]), size, dtype)
         if observed is not None:
             batch = batch, padded(observed[chosen], size, bool)
         batch_key = None if key is None else jax.random.fold_in(key, number)
-        leaves, structure = jax.tree.flatten(function(machine, batch, batch_key, *extra))
-        if not results:
-            results = [np.empty((n_results, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
-        for result, leaf in zip(results, leaves, strict=True):
-            result[start:stop] = np.asarray(leaf)[: stop - start]
-        show(stop // repeats)
-    return jax.tree.unflatten(structure, results)
+        answer = function(machine, batch, batch_key, *extra)
+        return jax.tree.map(lambda part: np.asarray(part)[: stop - start], answer)
+
+    results: Any = None
+    stop = 0
+    with ThreadPoolExecutor(CALLS if chains else 1) as pool:
+        try:
+            for answer in pool.map(call, range(-(-n_results // size))):
+                if results is None:
+                    results = jax.tree.map(lambda part: _room(n_results, part), answer)
+                start, stop = stop, min(stop + size, n_results)
+                pairs = zip(jax.tree.leaves(results), jax.tree.leaves(answer), strict=True)
+                for result, part in pairs:
+                    result[start:stop] = part
+                show(stop // repeats)
+        finally:
+            # After an interrupt no other call begins.
+            pool.shutdown(wait=False, cancel_futures=True)
+    return results
 
 
-def batch_size(machine: Machine) -> int:
+def batch_size(machine: Machine, most: int | None = None) -> int:
     """The most samples of a compiled call for a machine."""
     entries = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
-    return max(min(BATCH_ENTRIES // entries, BATCH), 1)
+    return max(min(BATCH_ENTRIES // entries, most or BATCH), 1)
 
 
 def power_of_two(number: int) -> int:
@@ -82,6 +100,11 @@ def padded(rows: NDArray[Any], size: int, dtype: Any) -> Any:
     full = np.zeros((size, *rows.shape[1:]), dtype)
     full[: len(rows)] = rows
     return jnp.asarray(full)
+
+
+def _room(n_rows: int, part: NDArray[Any]) -> NDArray[Any]:
+    """For all rows of a result of which this is a part."""
+    return np.empty((n_rows, *part.shape[1:]), part.dtype)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

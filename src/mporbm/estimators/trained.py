@@ -70,7 +70,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """The visible states V after some Gibbs steps."""
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
         rows, key = self._rows(V), self._key(random_state)
-        return self._batched(batches.chain, rows, key, n_gibbs, few=True)
+        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
 
     def sample(
         self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
@@ -291,7 +291,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 steps,
                 bool(return_std),
                 observed=observed,
-                few=True,
+                chains=True,
                 show=show,
             )
 
@@ -324,7 +324,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 steps,
                 observed=observed,
                 repeats=repeats,
-                few=True,
+                chains=True,
                 show=show,
             )
 

@@ -29,8 +29,8 @@ from .rate import Schedule, schedule_factor
 from .scheme import LearningState, Rates, Rule, Scheme
 from .two_site import TwoSite, truncate, used_ranks
 
-N_WATCHED = 128
-"""Samples that are watched every epoch."""
+N_WATCHED, WATCHED_ENTRIES = 128, 2**22
+"""The most samples that are watched every epoch, and visible values unless a batch has more."""
 N_WATCHED_UNITS = 4
 """Visible units whose conditionals estimate the pseudo-likelihood of watched samples."""
 N_VALIDATED, N_VALIDATED_UNITS, VALIDATED_ENTRIES = 1024, 16, 2**24
@@ -140,8 +140,9 @@ class Training:
             self.state = continued
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Machine | None = None
-        self._watched = source.head(N_WATCHED)
         n_visible = math.prod(machine.visible_shape)
+        n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
+        self._watched = source.head(n_watched)
         n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
         self._validated = None if validation is None else validation.head(n_validated)
         units = np.random.default_rng(seed).permutation(n_visible).astype(np.int32)

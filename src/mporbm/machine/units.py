@@ -35,6 +35,10 @@ class Units(eqx.Module):
     def sample(self, key: Array, field: Array) -> Array:
         """Independent random states in a field."""
 
+    def sample_and_mean(self, key: Array, field: Array) -> tuple[Array, Array]:
+        """`sample` and `mean` of the same field."""
+        return self.sample(key, field), self.mean(field)
+
     def log_density(self, state: Array, field: Array) -> Array:
         """The normalised conditional log-density ``log p(x | f)``, elementwise."""
         return state * field - self.potential(state) - self.log_partition(field)
@@ -56,16 +60,30 @@ class Bernoulli(Units):
         return jax.nn.sigmoid(field)
 
     def sample(self, key: Array, field: Array) -> Array:
-        """Zeros and ones, in the field's precision.
+        """Zeros and ones, in the field's precision."""
+        return _drawn(key, field, _unlikely(field))
 
-        The likelier state, unless a uniform number of 32 bits falls below the probability of the
-        other: small probabilities keep their relative precision on both sides.
-        """
-        precise = field.astype(jnp.promote_types(field.dtype, jnp.float32))
-        bits = random_bits(key, field.shape)
-        uniform = (bits.astype(precise.dtype) + 0.5) * 2.0**-32
-        unlikely = uniform < jax.nn.sigmoid(-jnp.abs(precise))
-        return ((field > 0) ^ unlikely).astype(field.dtype)
+    def sample_and_mean(self, key: Array, field: Array) -> tuple[Array, Array]:
+        """Both from the same exponentials."""
+        # XLA would compute them twice if it did not have to keep them.
+        unlikely = jax.lax.optimization_barrier(_unlikely(field))  # type: ignore[no-untyped-call]
+        mean = jnp.where(field > 0, 1.0 - unlikely, unlikely).astype(field.dtype)
+        return _drawn(key, field, unlikely), mean
+
+
+def _unlikely(field: Array) -> Array:
+    """The probability of the less likely state, ``sigmoid(-|f|)``."""
+    precise = field.astype(jnp.promote_types(field.dtype, jnp.float32))
+    return jax.nn.sigmoid(-jnp.abs(precise))
+
+
+def _drawn(key: Array, field: Array, unlikely: Array) -> Array:
+    """The likelier state, unless a uniform number of 32 bits falls below the other's probability.
+
+    Small probabilities keep their relative precision on both sides.
+    """
+    uniform = (random_bits(key, field.shape).astype(unlikely.dtype) + 0.5) * 2.0**-32
+    return ((field > 0) ^ (uniform < unlikely)).astype(field.dtype)
 
 
 class Gaussian(Units):

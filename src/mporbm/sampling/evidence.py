@@ -24,7 +24,10 @@ SMALLEST_NOISE = 1e-4
 
 
 class Evidence(eqx.Module):
-    """What is known about each visible unit; all arrays have the shape of the visible states."""
+    """What is known about each visible unit: arrays of the shape of the visible states.
+
+    What is the same for all units may be a scalar, which costs nothing in a compiled program.
+    """
 
     known: Array
     """Whether the unit is clamped."""
@@ -36,7 +39,7 @@ class Evidence(eqx.Module):
     @classmethod
     def of_known(cls, visible: Array, observed: Array) -> "Evidence":
         """Observed units are known exactly, of the others nothing is."""
-        return cls(observed, visible, jnp.zeros_like(visible))
+        return cls(observed, visible, jnp.zeros((), visible.dtype))
 
     @classmethod
     def of_flipped(cls, visible: Array, observed: Array, noise: Any) -> "Evidence":
@@ -45,7 +48,7 @@ class Evidence(eqx.Module):
         ``p(y | v)`` as a function of v is ``exp(v (2y - 1) log((1 - e) / e))``, up to a factor.
         """
         field = (2.0 * visible - 1.0) * (jnp.log1p(-noise) - jnp.log(noise))
-        return cls(jnp.zeros_like(observed), visible, jnp.where(observed, field, 0.0))
+        return cls(jnp.zeros((), bool), visible, jnp.where(observed, field, 0.0))
 
     def clamp(self, visible: Array) -> Array:
         """The visible states with known units at their values."""
@@ -75,21 +78,24 @@ def observe(
     precision = jnp.where(observed, 1.0 / noise**2, 0.0).astype(visible.dtype)
     log_variance = -jnp.log(1.0 / machine.visible_units.variance + precision)
     machine = eqx.tree_at(lambda m: m.visible_units.log_variance, machine, log_variance)
-    return machine, Evidence(jnp.zeros_like(observed), visible, visible * precision)
+    return machine, Evidence(jnp.zeros((), bool), visible, visible * precision)
 
 
-def posterior_step(
-    key: Array, machine: Machine, evidence: Evidence, visible: Array
-) -> tuple[Array, Array]:
-    """A Gibbs step under evidence: the new visible states, and the field they were drawn in."""
+def posterior_field(key: Array, machine: Machine, evidence: Evidence, visible: Array) -> Array:
+    """Half a Gibbs step under evidence: the field of the visible units, given new hidden ones."""
+    return machine.visible_field(machine.sample_hidden(key, visible)) + evidence.field
+
+
+def posterior_step(key: Array, machine: Machine, evidence: Evidence, visible: Array) -> Array:
+    """A Gibbs step under evidence."""
     up, down = split(key)
-    field = machine.visible_field(machine.sample_hidden(up, visible)) + evidence.field
-    return evidence.clamp(machine.visible_units.sample(down, field)), field
+    field = posterior_field(up, machine, evidence, visible)
+    return evidence.clamp(machine.visible_units.sample(down, field))
 
 
 def posterior_start(key: Array, machine: Machine, evidence: Evidence) -> Array:
     """Where chains begin: independent units that know their bias and the evidence."""
-    field = machine.visible_bias + evidence.field
+    field = jnp.broadcast_to(machine.visible_bias + evidence.field, evidence.value.shape)
     return evidence.clamp(machine.visible_units.sample(key, field))
 
 
@@ -99,7 +105,7 @@ def posterior_sample(key: Array, machine: Machine, evidence: Evidence, n_steps: 
     machine = machine.planned(len(evidence.value), MANY_USES)
 
     def step(number: Array, visible: Array) -> Array:
-        return posterior_step(jax.random.fold_in(chain, number), machine, evidence, visible)[0]
+        return posterior_step(jax.random.fold_in(chain, number), machine, evidence, visible)
 
     state: Array = jax.lax.fori_loop(0, n_steps, step, posterior_start(start, machine, evidence))
     return state
@@ -118,21 +124,22 @@ def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps:
     n_steps = jnp.asarray(n_steps)
     burn_in = (BURN_IN * n_steps).astype(n_steps.dtype)
 
-    def step(number: Array, visible: Array) -> tuple[Array, Array]:
+    def step(number: Array, visible: Array) -> Array:
         return posterior_step(jax.random.fold_in(chain, number), machine, evidence, visible)
 
     def count(number: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         visible, average, spread = state
-        visible, field = step(number, visible)
-        mean = machine.visible_units.mean(field)
+        up, down = split(jax.random.fold_in(chain, number))
+        field = posterior_field(up, machine, evidence, visible)
+        visible, mean = machine.visible_units.sample_and_mean(down, field)
         # Welford's rule: sums of squares would lose the variance of units far from 0.
         moved = average + (mean - average) / (number - burn_in + 1).astype(mean.dtype)
         if is_gaussian:
             spread = spread + (mean - average) * (mean - moved)
-        return visible, moved, spread
+        return evidence.clamp(visible), moved, spread
 
     visible = posterior_start(start, machine, evidence)
-    visible = jax.lax.fori_loop(0, burn_in, lambda number, state: step(number, state)[0], visible)
+    visible = jax.lax.fori_loop(0, burn_in, step, visible)
     zero = jnp.zeros_like(visible)
     state = visible, zero, zero if is_gaussian else jnp.zeros((), visible.dtype)
     _, mean, spread = jax.lax.fori_loop(burn_in, n_steps, count, state)
@@ -150,7 +157,8 @@ def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
     def step(_: Any, visible: Array) -> Array:
         return evidence.clamp(machine.visible_units.mean(field(visible)))
 
-    start = evidence.clamp(machine.visible_units.mean(machine.visible_bias + evidence.field))
+    first = jnp.broadcast_to(machine.visible_bias + evidence.field, evidence.value.shape)
+    start = evidence.clamp(machine.visible_units.mean(first))
     visible = jax.lax.fori_loop(0, n_steps, step, start)
     mean = machine.visible_units.mean(field(visible))
     return _known_exactly(evidence, mean, _variance(machine, mean))
@@ -192,7 +200,9 @@ def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
         state, noise = carry
         noisy, evidence = observe(machine, visible, observed, noise)
-        state, field = posterior_step(key, noisy, evidence, state)
+        up, down = split(key)
+        field = posterior_field(up, noisy, evidence, state)
+        state = evidence.clamp(noisy.visible_units.sample(down, field))
         noise = best(field, evidence).astype(visible.dtype)
         return (state, noise), noise
 

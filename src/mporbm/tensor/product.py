@@ -18,6 +18,9 @@ from jax import Array, lax
 from .network import Node, contract, index_names
 from .plan import Plan, bonds, separate
 
+TALL = 16
+"""From this ratio of its sides on a gradient is computed as its transpose."""
+
 
 class Product(eqx.Module):
     """A matrix W in the form that is cheapest to multiply: merged cores and the way through them.
@@ -149,6 +152,12 @@ def _multiply_transposed(matrix: Array, batch: Array) -> Array:
 def _outer(before: Array, after: Array) -> Array:
     """(n, n_in, n_beside) and (n, n_out, n_beside) to (n_in, n_out)."""
     if before.shape[-1] == 1:
+        if before.shape[1] > TALL * after.shape[1]:
+            # Eigen gives a wide result twice as fast as a tall one, and XLA would turn it back.
+            wide: Array = lax.optimization_barrier(  # type: ignore[no-untyped-call]
+                after[..., 0].T @ before[..., 0]
+            )
+            return wide.T
         return before[..., 0].T @ after[..., 0]
     if separate(before.shape[1], after.shape[1], before.shape[-1]):
         return lax.dot_general(before, after, (((2,), (2,)), ((0,), (0,)))).sum(axis=0)
