@@ -134,7 +134,7 @@ class Training:
     ):
         self.scheme, self.rule, self.rates, self.seed = scheme, rule, rates, seed
         self.source, self.validation, self.settings = source, validation, settings
-        self.key = jax.random.split(jax.random.key(seed), 3)[1]
+        self.key = _own_key(jax.random.key(seed))
         self.state = _init(scheme, rule, self.key, machine, settings.batch_size)
         if continued is not None and _alike(continued, self.state):
             self.state = continued
@@ -148,7 +148,7 @@ class Training:
         units = np.random.default_rng(seed).permutation(n_visible).astype(np.int32)
         # The same for both, so that their scores can be compared.
         n_units = N_WATCHED_UNITS if validation is None else N_VALIDATED_UNITS
-        self._units = jnp.asarray(units[:n_units])
+        self._units = jax.device_put(units[:n_units])
         largest = float(np.abs(np.asarray(self._watched, np.float64)).max(initial=1.0))
         # Sensible weights stay far below: on average 1 for every visible unit.
         self._field_limit = jnp.asarray(1000.0 + n_visible * largest**2)
@@ -224,8 +224,9 @@ class Training:
     def _run_blocks(self, interrupts: Interrupts) -> bool:
         """The blocks of an epoch from where it stands; whether all were healthy."""
         progress, batch_size = self.progress, self.settings.batch_size
-        epoch_key = jax.random.fold_in(self.key, progress.epoch + 1)
-        rates = self.rates * self._rate_factor()
+        epoch_key = jax.random.fold_in(self.key, np.uint32(progress.epoch + 1))
+        factor = self._rate_factor()
+        rates = Rates(float(self.rates.coupling) * factor, float(self.rates.bias) * factor)
         rng = np.random.default_rng([self.seed, progress.epoch]) if self.settings.shuffle else None
         pending: BlockInfo | None = None
         for block in self.source.blocks(rng, batch_size, skip=progress.n_blocks):
@@ -269,9 +270,9 @@ class Training:
         machine = self.state.machine
         if machine.coupling is not before:
             norm = float(weight_norm(machine.coupling))
-        seen = snapshot(machine, jnp.asarray(self._watched), self._units)
+        seen = snapshot(machine, jax.device_put(self._watched), self._units)
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
-        if not seen.largest_field < 0.5 * self._field_limit:
+        if not float(seen.largest_field) < 0.5 * float(self._field_limit):
             return False
         entry: dict[str, Any] = {
             "epoch": progress.epoch + 1,
@@ -286,7 +287,7 @@ class Training:
         if isinstance(machine.coupling, MPOCoupling):
             entry["ranks"] = list(used_ranks(machine.coupling.mpo))
         if self._validated is not None:
-            other = snapshot(machine, jnp.asarray(self._validated), self._units)
+            other = snapshot(machine, jax.device_put(self._validated), self._units)
             entry["validation_score"] = float(other.score)
             entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
         progress.end_epoch(entry)
@@ -343,6 +344,12 @@ class Training:
         self.rates = Rates(*rates)
 
 
+@jax.jit
+def _own_key(key: Array) -> Array:
+    """The key of training among those of a seed; compiled, for its parts would be one by one."""
+    return jax.random.split(key, 3)[1]
+
+
 @eqx.filter_jit
 def _init(scheme: Scheme, rule: Rule, key: Array, machine: Machine, n_chains: int) -> LearningState:
     return scheme.init(jax.random.fold_in(key, 0), rule, machine, n_chains)
@@ -355,5 +362,5 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _on_device(block: Block) -> tuple[Any, Array, Array]:
-    rows, chosen, weight = jax.tree.map(jnp.asarray, tuple(block))
+    rows, chosen, weight = jax.device_put(tuple(block))
     return rows, chosen, weight
