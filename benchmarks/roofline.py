@@ -29,6 +29,9 @@ SIDE = 2048
 LENGTH = 2**25
 """Of the arrays that are too long for any cache."""
 
+N_SWEEPS = 10
+"""In one program, as in an epoch."""
+
 
 def machines() -> dict[str, tuple[Coupling, int]]:
     """Couplings and batches."""
@@ -66,8 +69,8 @@ def main() -> None:
     }
     for name, (coupling, batch) in machines().items():
         sweep = Sweep(Machine(coupling), batch, gauge=False)
-        programs[name] = sweep.whole()
-        plan, n = coupling.plan(batch), sweep.n_updates
+        programs[name] = sweep.whole(N_SWEEPS)
+        plan, n = coupling.plan(batch), N_SWEEPS * sweep.n_updates
         amounts[name] = (
             n * float(N_USES * plan.n_operations + 2 * plan.n_merging),
             n * float(BYTES * N_USES * plan.n_moved),

@@ -32,16 +32,21 @@ class Sweep:
         self.state = self.scheme.init(key, self.rule, machine, batch)
         self.key = key
 
-    def whole(self) -> Step:
-        """All of it."""
+    def whole(self, n_sweeps: int = 1) -> Step:
+        """All of it, as often as asked for in one program, as in an epoch."""
         rates = Rates(1e-4, 1e-4)
 
         @eqx.filter_jit
-        def step(key: Array, state: LearningState, data: Batch) -> Any:
-            return self.scheme.step(key, self.rule, state, data, rates)[0].machine
+        def steps(key: Array, state: LearningState, data: Batch) -> LearningState:
+            def step(number: Array, state: LearningState) -> LearningState:
+                step_key = jax.random.fold_in(key, number)
+                return self.scheme.step(step_key, self.rule, state, data, rates)[0]
+
+            result: LearningState = jax.lax.fori_loop(0, n_sweeps, step, state)
+            return result
 
         return lambda: jax.block_until_ready(  # type: ignore[no-untyped-call]
-            step(self.key, self.state, self.data)
+            steps(self.key, self.state, self.data).machine
         )
 
     def gradients(self) -> Step:

@@ -13,8 +13,8 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from ..cache import cache_folder
 
-DEFAULT_SECONDS, LEAST_SECONDS = 1.0, 0.05
-"""Programs that take less time to compile are not kept: by JAX, and by us."""
+DEFAULT_SECONDS = 1.0
+"""Programs that take less time to compile are not kept by JAX; a first fit has a dozen of them."""
 
 
 @cache
@@ -35,7 +35,7 @@ def keep_compiled() -> None:
         return
     config.update("jax_compilation_cache_dir", str(folder))
     if config.jax_persistent_cache_min_compile_time_secs == DEFAULT_SECONDS:
-        config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+        config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     # Whatever was compiled before has settled that there is no cache.
     compilation_cache.reset_cache()
 

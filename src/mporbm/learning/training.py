@@ -242,7 +242,7 @@ class Training:
                 self.state,
                 _on_device(block),
                 epoch_key,
-                jnp.asarray(progress.n_blocks * len(block.chosen)),
+                jax.device_put(np.int32(progress.n_blocks * len(block.chosen))),
                 rates,
                 self._field_limit,
             )

@@ -4,7 +4,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -188,5 +187,7 @@ def _check_coupling(coupling: Any) -> Coupling:
 
 def _bias(name: str, value: Any, shape: tuple[int, ...], coupling: Coupling) -> Array:
     if value is None:
-        return jnp.zeros(shape, coupling.dtype)
+        # Not zeros of JAX, which would compile a program for each shape.
+        zeros: Array = jax.device_put(np.zeros(shape, coupling.dtype))
+        return zeros
     return check_array(name, value, shape).astype(coupling.dtype)

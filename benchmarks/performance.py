@@ -1,0 +1,167 @@
+"""Write the tables and pictures of docs/performance.md, and what the README quotes of them.
+
+All come from a folder with what the benchmarks wrote.
+
+    python benchmarks/performance.py docs/performance
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "docs" / "performance.md", ROOT / "README.md")
+START, END = "<!-- measured: {} -->", "<!-- end of measured -->"
+LIMIT = "matrix products alone"
+PEERS = ("scikit-learn", "learnergy", "rbms", "NumPy + opt_einsum", "torch")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="with what the benchmarks wrote (--out)")
+    folder = parser.parse_args().folder
+    measured = read(folder)
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(filled(text, tables(measured)), encoding="utf-8")
+    with plt.rc_context({"svg.hashsalt": "mporbm", "font.size": 9}):
+        for name, draw in (("scaling", scaling_picture), ("roofline", roofline_picture)):
+            picture = draw(measured[name])
+            picture.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What the benchmarks wrote, by their names."""
+    names = ("speed", "scaling", "roofline", "start")
+    return {
+        name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in names
+    }
+
+
+def filled(text: str, content: dict[str, str]) -> str:
+    """A page with tables between its marks."""
+    for name, table in content.items():
+        before, mark, rest = text.partition(START.format(name))
+        if mark:
+            text = f"{before}{mark}\n\n{table}\n\n{rest[rest.index(END) :]}"
+    return text
+
+
+def tables(measured: dict[str, Any]) -> dict[str, str]:
+    """All tables, as Markdown."""
+    return {
+        "summary": summary(measured["speed"]),
+        "speed": speed_tables(measured["speed"]),
+        "scaling": scaling_table(measured["scaling"]),
+        "roofline": roofline_table(measured["roofline"]),
+        "start": start_table(measured["start"]),
+    }
+
+
+def summary(speed: dict[str, Any]) -> str:
+    """A line for each case with peers."""
+    rows = []
+    for case in speed["cases"].values():
+        ratios = {name: other["ratio"][1] for name, other in case["others"].items()}
+        said = [f"{ratios[name]:.1f} x {name}" for name in PEERS if name in ratios]
+        if LIMIT in ratios:
+            said.append(f"{ratios[LIMIT]:.2f} of the {LIMIT}")
+        if said:
+            rows.append([case["title"], ", ".join(said)])
+    return _table(["work", "speed of ours"], rows, right=False)
+
+
+def speed_tables(speed: dict[str, Any]) -> str:
+    """A table for each case."""
+    machine = speed["machine"]
+    parts = [
+        f"{machine['threads']} threads for each; median of {machine['rounds']} rounds in turns, "
+        "and quartiles."
+    ]
+    for case in speed["cases"].values():
+        rows = [["ours", "1", _mebibytes(case["peak_memory"])]]
+        for name, other in case["others"].items():
+            low, middle, high = other["ratio"]
+            ratio = f"{middle:.2f} ({low:.2f}-{high:.2f})"
+            rows.append([name, ratio, _mebibytes(other["peak_memory"])])
+        headings = ["contender", "their time / ours", "peak memory"]
+        parts += [f"**{case['title']}**", _table(headings, rows)]
+    return "\n\n".join(parts)
+
+
+def scaling_table(scaling: dict[str, Any]) -> str:
+    """Exponents."""
+    rows = [
+        [name, f"{curve['measured']:.2f}", f"{curve['predicted']:.2f}"]
+        for name, curve in scaling.items()
+    ]
+    return _table(["what grows", "exponent of the time", "of the plan's operations"], rows)
+
+
+def roofline_table(roofline: dict[str, Any]) -> str:
+    """Shares of the limits."""
+    rows = [
+        [name, *(f"{point[key]:.2f}" for key in ("intensity", "share", "limit"))]
+        for name, point in roofline["sweeps"].items()
+    ]
+    return _table(["sweep", "operations a byte", "share of the fastest", "at most"], rows)
+
+
+def start_table(start: dict[str, Any]) -> str:
+    """Seconds of a new process."""
+    parts = next(iter(start.values()))
+    rows = [[part, *(f"{of[part][1]:.2f} s" for of in start.values())] for part in parts]
+    return _table(["", *start], rows)
+
+
+def scaling_picture(scaling: dict[str, Any]) -> Figure:
+    """The time of a sweep against what grows, beside the operations."""
+    figure, panels = plt.subplots(1, len(scaling), figsize=(9, 2.6), layout="constrained")
+    for panel, (name, curve) in zip(panels, scaling.items(), strict=True):
+        panel.loglog(curve["numbers"], curve["relative_times"], "o-", ms=4, label="time")
+        panel.loglog(curve["numbers"], curve["relative_operations"], "--", label="operations")
+        panel.set_xlabel(name.split(",")[0])
+        panel.set_xticks(curve["numbers"], [f"{n:g}" for n in curve["numbers"]])
+        panel.minorticks_off()
+        panel.tick_params(axis="x", labelrotation=40)
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("relative to the first")
+    panels[0].legend()
+    return figure
+
+
+def roofline_picture(roofline: dict[str, Any]) -> Figure:
+    """Operations a second against operations a byte, under the roof."""
+    figure, panel = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+    intensities = [point["intensity"] for point in roofline["sweeps"].values()]
+    x = np.geomspace(min(intensities) / 3, max(*intensities, roofline["ridge"]) * 3, 200)
+    panel.loglog(x, np.minimum(1.0, x / roofline["ridge"]), color="black", label="limit")
+    for number, (name, point) in enumerate(roofline["sweeps"].items()):
+        panel.plot(point["intensity"], point["share"], "osD^vP*"[number % 7], ms=8, label=name)
+    panel.set_xlabel("operations a byte")
+    panel.set_ylabel("share of the fastest matrix product")
+    panel.grid(alpha=0.3, which="both")
+    figure.legend(loc="outside right upper", frameon=False)
+    return figure
+
+
+def _table(headings: list[str], rows: list[list[str]], *, right: bool = True) -> str:
+    lines = [headings, ["---", *["---:" if right else "---"] * (len(headings) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _mebibytes(n_bytes: int) -> str:
+    return f"{n_bytes / 2**20:.0f} MiB"
+
+
+if __name__ == "__main__":
+    main()

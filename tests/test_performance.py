@@ -1,0 +1,45 @@
+"""What the documentation says of speed is what the benchmarks found."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "performance"
+
+
+@pytest.fixture(scope="module")
+def performance():
+    """The program that writes the tables."""
+    place = ROOT / "benchmarks" / "performance.py"
+    spec = importlib.util.spec_from_file_location("performance", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_show_what_was_measured(performance):
+    tables = performance.tables(performance.read(FOLDER))
+    for page in performance.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert text.count(performance.END) == text.count("<!-- measured: ") > 0
+        assert performance.filled(text, tables) == text, page.name
+    for name in tables:
+        marks = [performance.START.format(name) in page.read_text() for page in performance.PAGES]
+        assert sum(marks) == 1, name
+
+
+def test_it_was_measured_as_it_should_be(performance):
+    speed = performance.read(FOLDER)["speed"]
+    assert speed["machine"]["rounds"] >= 5
+    for case in speed["cases"].values():
+        rounds = {len(seconds) for seconds in case["seconds"].values()}
+        assert rounds == {speed["machine"]["rounds"]}
+
+
+def test_pictures_are_drawn(performance, tmp_path):
+    measured = performance.read(FOLDER)
+    for draw in (performance.scaling_picture, performance.roofline_picture):
+        picture = draw(measured[draw.__name__.removesuffix("_picture")])
+        assert any(panel.lines for panel in picture.axes)
