@@ -16,7 +16,9 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "docs" / "performance.md", ROOT / "README.md")
@@ -129,9 +131,10 @@ def scaling_picture(scaling: dict[str, Any]) -> Figure:
     for panel, (name, curve) in zip(panels, scaling.items(), strict=True):
         panel.loglog(curve["numbers"], curve["relative_times"], "o-", ms=4, label="time")
         panel.loglog(curve["numbers"], curve["relative_operations"], "--", label="operations")
-        panel.set_xlabel(name.split(",")[0])
+        panel.set_xlabel(name)
         panel.set_xticks(curve["numbers"], [f"{n:g}" for n in curve["numbers"]])
         panel.minorticks_off()
+        _plain_ticks(panel)
         panel.tick_params(axis="x", labelrotation=40)
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("relative to the first")
@@ -145,13 +148,22 @@ def roofline_picture(roofline: dict[str, Any]) -> Figure:
     intensities = [point["intensity"] for point in roofline["sweeps"].values()]
     x = np.geomspace(min(intensities) / 3, max(*intensities, roofline["ridge"]) * 3, 200)
     panel.loglog(x, np.minimum(1.0, x / roofline["ridge"]), color="black", label="limit")
+    panel.xaxis.set_major_formatter("{x:g}")
     for number, (name, point) in enumerate(roofline["sweeps"].items()):
         panel.plot(point["intensity"], point["share"], "osD^vP*"[number % 7], ms=8, label=name)
     panel.set_xlabel("operations a byte")
     panel.set_ylabel("share of the fastest matrix product")
     panel.grid(alpha=0.3, which="both")
+    _plain_ticks(panel)
     figure.legend(loc="outside right upper", frameon=False)
     return figure
+
+
+def _plain_ticks(panel: Axes) -> None:
+    """1, 2 and 5 of every power of ten, as numbers."""
+    panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _table(headings: list[str], rows: list[list[str]], *, right: bool = True) -> str:

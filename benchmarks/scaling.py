@@ -25,12 +25,12 @@ Point = tuple[float, tuple[int, ...], tuple[int, ...], int, int]
 def axes() -> dict[str, list[Point]]:
     """What grows in each curve while all else stays."""
     return {
-        "order d, 4^d visible and 2^d hidden units": [
+        "4^d visible units of order d": [
             (float(4**d), (4,) * d, (2,) * d, 8, 64) for d in (5, 6, 7, 8)
         ],
         "rank": [(float(r), (64, 64, 8), (8, 8, 4), r, 32) for r in (4, 8, 16, 32)],
         "batch": [(float(n), (64, 64, 8), (8, 8, 4), 16, n) for n in (8, 16, 32, 64, 128)],
-        "visible units": [
+        "visible units of order 3": [
             (float(8 * m * m), (m, m, 8), (8, 8, 4), 16, 32) for m in (32, 48, 64, 96, 128)
         ],
     }
