@@ -68,9 +68,10 @@ def in_batches(
 
     results: Any = None
     stop = 0
-    with ThreadPoolExecutor(CALLS if chains else 1) as pool:
+    with ThreadPoolExecutor(CALLS) as pool:
+        called = pool.map if chains and n_results > size else map
         try:
-            for answer in pool.map(call, range(-(-n_results // size))):
+            for answer in called(call, range(-(-n_results // size))):
                 if results is None:
                     results = jax.tree.map(lambda part: _room(n_results, part), answer)
                 start, stop = stop, min(stop + size, n_results)
