@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -35,7 +31,7 @@ def main() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         page.write_text(filled(text, tables(measured)), encoding="utf-8")
-    with plt.rc_context({"svg.hashsalt": "mporbm", "font.size": 9}):
+    with matplotlib.rc_context({"svg.hashsalt": "mporbm", "font.size": 9}):
         for name, draw in (("scaling", scaling_picture), ("roofline", roofline_picture)):
             picture = draw(measured[name])
             picture.savefig(folder / f"{name}.svg", metadata={"Date": None})
@@ -127,7 +123,8 @@ def start_table(start: dict[str, Any]) -> str:
 
 def scaling_picture(scaling: dict[str, Any]) -> Figure:
     """The time of a sweep against what grows, beside the operations."""
-    figure, panels = plt.subplots(1, len(scaling), figsize=(9, 2.6), layout="constrained")
+    figure = Figure(figsize=(9, 2.6), layout="constrained")
+    panels = figure.subplots(1, len(scaling))
     for panel, (name, curve) in zip(panels, scaling.items(), strict=True):
         panel.loglog(curve["numbers"], curve["relative_times"], "o-", ms=4, label="time")
         panel.loglog(curve["numbers"], curve["relative_operations"], "--", label="operations")
@@ -144,7 +141,8 @@ def scaling_picture(scaling: dict[str, Any]) -> Figure:
 
 def roofline_picture(roofline: dict[str, Any]) -> Figure:
     """Operations a second against operations a byte, under the roof."""
-    figure, panel = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+    figure = Figure(figsize=(7.5, 3.6), layout="constrained")
+    panel = figure.subplots()
     intensities = [point["intensity"] for point in roofline["sweeps"].values()]
     x = np.geomspace(min(intensities) / 3, max(*intensities, roofline["ridge"]) * 3, 200)
     panel.loglog(x, np.minimum(1.0, x / roofline["ridge"]), color="black", label="limit")

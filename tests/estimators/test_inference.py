@@ -3,6 +3,7 @@
 import copy
 import functools
 import itertools
+import time
 
 import equinox as eqx
 import jax
@@ -337,6 +338,7 @@ def test_an_interrupt_begins_no_other_call(monkeypatch):
         begun.append(1)
         if len(begun) == 2:
             raise KeyboardInterrupt
+        time.sleep(0.01)
         return np.zeros((len(batch), 1))
 
     monkeypatch.setattr(batches, "CHAINS", 4)
