@@ -75,10 +75,17 @@ def rbms(n_visible: int, n_hidden: int, batch: int, n_batches: int, n_iter: int)
     return run
 
 
-def products(n_visible: int, n_hidden: int, batch: int, n_batches: int, n_iter: int) -> Run:
-    """The limit: the five matrix products of a step and nothing else, compiled by JAX."""
+def products(
+    n_visible: int, n_hidden: int, batch: int, n_batches: int, n_iter: int, chosen: bool = True
+) -> Run:
+    """The limit: the five matrix products of a step and nothing else, compiled by JAX.
+
+    With our choice of the library that multiplies, or with XLA's.
+    """
     import jax
     import jax.numpy as jnp
+
+    from mporbm.learning.compiler import compiled
 
     rows = jnp.asarray(data(n_batches, batch, n_visible)).reshape(n_batches, batch, n_visible)
     start = 0.01 * jax.random.normal(jax.random.key(0), (n_visible, n_hidden))
@@ -89,8 +96,8 @@ def products(n_visible: int, n_hidden: int, batch: int, n_batches: int, n_iter: 
         again = down @ weights
         return weights + 1e-9 * (visible.T @ up - down.T @ again), None
 
-    @jax.jit
     def epochs(weights: Any) -> Any:
         return jax.lax.fori_loop(0, n_iter, lambda _, w: jax.lax.scan(step, w, rows)[0], weights)
 
-    return lambda: epochs(start).block_until_ready()
+    run = compiled(epochs, n_visible * n_hidden) if chosen else jax.jit(epochs)
+    return lambda: run(start).block_until_ready()

@@ -47,6 +47,10 @@ def cases() -> dict[str, Case]:
         contenders = {"ours": Contender("dense", "ours", arguments)}
         contenders |= {title: Contender("dense", name, arguments) for name, title in DENSE.items()}
         contenders["matrix products alone"] = Contender("dense", "products", arguments)
+        if n_hidden == 100:
+            contenders["the same by the library that XLA chooses"] = Contender(
+                "dense", "products", {**arguments, "chosen": False}
+            )
         found[f"rbm-{n_hidden}"] = Case(
             f"RBM 784 -> {n_hidden}, CD-1, batch 100", contenders, 20_000 * arguments["n_iter"]
         )

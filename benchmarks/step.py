@@ -1,5 +1,6 @@
 """One training step as a compiled program: what `fit` runs for every batch, and its parts."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from mporbm.learning import Alternating, Batch, Rates, Rule, gradient
+from mporbm.learning.compiler import compiled
 from mporbm.learning.negative import ContrastiveDivergence
 from mporbm.learning.scheme import LearningState
 from mporbm.machine import Machine
@@ -36,7 +38,7 @@ class Sweep:
         """All of it, as often as asked for in one program, as in an epoch."""
         rates = Rates(1e-4, 1e-4)
 
-        @eqx.filter_jit
+        @self._compiled
         def steps(key: Array, state: LearningState, data: Batch) -> LearningState:
             def step(number: Array, state: LearningState) -> LearningState:
                 step_key = jax.random.fold_in(key, number)
@@ -52,7 +54,7 @@ class Sweep:
     def gradients(self) -> Step:
         """Gibbs sampling and gradients of each factor."""
 
-        @eqx.filter_jit
+        @self._compiled
         def step(key: Array, machine: Machine, data: Batch, nothing: Array) -> Any:
             found = []
             for k, update_key in enumerate(jax.random.split(key, self.n_updates)):
@@ -67,7 +69,7 @@ class Sweep:
     def samples(self) -> Step:
         """Gibbs sampling, and the hidden fields of what was drawn."""
 
-        @eqx.filter_jit
+        @self._compiled
         def step(key: Array, machine: Machine, data: Batch, nothing: Array) -> Any:
             found = []
             for update_key in jax.random.split(key, self.n_updates):
@@ -81,7 +83,7 @@ class Sweep:
     def products(self) -> Step:
         """The products with W of Gibbs sampling alone: up, down and up again."""
 
-        @eqx.filter_jit
+        @self._compiled
         def step(key: Array, machine: Machine, data: Batch, nothing: Array) -> Any:
             found = []
             for _ in range(self.n_updates):
@@ -92,6 +94,11 @@ class Sweep:
             return found
 
         return self._called(step)
+
+    def _compiled(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """Compiled as `fit` compiles its blocks."""
+        machine = self.machine
+        return compiled(step, math.prod((*machine.visible_shape, *machine.hidden_shape)))
 
     def _called(self, step: Callable[..., Any]) -> Step:
         nothing = jnp.zeros(())

@@ -63,7 +63,8 @@ class Source:
 class ArraySource(Source):
     """An array, in memory or memory-mapped, with a weight for each row; or some of its rows.
 
-    Of packed bits it works on the codes, the only leaf of the rows as a pytree.
+    Or rows of several arrays: a pytree that knows its `shape`, `dtype`, `nbytes` and length, and
+    gives rows by an index, such as packed bits.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class ArraySource(Source):
         return {
             "shape": [len(self.used), *self.rows.shape[1:]],
             "dtype": str(self.rows.dtype),
-            "checksum": zlib.crc32(self.head(64).tobytes()),
+            "checksum": _checksum(self.head(64)),
             "weights": zlib.crc32(self.weight[self.used].tobytes()),
         }
 
@@ -229,7 +230,11 @@ class StreamSource(Source):
 
     def fingerprint(self) -> dict[str, Any]:
         """A check sum of the first rows."""
-        return {"checksum": zlib.crc32(self.head(64).tobytes())}
+        return {"checksum": _checksum(self.head(64))}
+
+
+def _checksum(rows: Any) -> int:
+    return zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
 
 
 def is_memory_mapped(array: Any) -> bool:

@@ -4,6 +4,7 @@ Each is an ``(init, step)`` pair: ``init(key, rule, machine, n_chains)`` gives t
 learning, ``step(key, rule, state, data, rates)`` the state after one batch.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +12,16 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..machine import Coupling, Machine
 from ..machine.bits import split
 from .gauge import carried, natural
 from .gradient import Batch, GradientInfo, gradient
+from .monitor import Snapshot, snapshot
 from .negative import NegativePhase
+from .packed import unpacked
 from .parameters import Parameters, n_factors
 
 
@@ -111,7 +115,26 @@ class StepInfo(eqx.Module):
 
 
 class Scheme(eqx.Module):
-    """Which parameters one update moves."""
+    """Which parameters one update moves.
+
+    Training asks it for all that depends on the kind of machine: what a batch of stored samples
+    is, and what samples tell about a machine.
+    """
+
+    def batch(self, machine: Machine, stored: Any, weight: Array) -> Batch:
+        """Samples as they are stored, ready for `step`."""
+        visible = unpacked(stored).reshape(-1, *machine.visible_shape)
+        return Batch(visible.astype(machine.coupling.dtype), weight)
+
+    def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:
+        """What a few samples tell about a machine."""
+        return snapshot(machine, stored, units)
+
+    def field_limit(self, machine: Machine, stored: Any) -> float:
+        """Larger fields than this are those of a training that diverges."""
+        largest = float(np.abs(np.asarray(stored, np.float64)).max(initial=1.0))
+        # Sensible weights stay far below: on average 1 for every visible unit.
+        return 1000.0 + math.prod(machine.visible_shape) * largest**2
 
     def init(self, key: Array, rule: Rule, machine: Machine, n_chains: int) -> LearningState:
         """No velocity, fresh chains."""

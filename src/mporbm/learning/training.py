@@ -17,13 +17,12 @@ from threadpoolctl import threadpool_limits
 
 from ..machine import Machine, MPOCoupling
 from . import checkpoint
+from .compiler import compiled
 from .data import Block, Source
 from .gauge import tidied
-from .gradient import Batch
 from .interrupt import Interrupts
-from .monitor import snapshot, weight_norm
+from .monitor import weight_norm
 from .negative import FastState
-from .packed import unpacked
 from .parameters import Parameters
 from .rate import Schedule, schedule_factor
 from .scheme import LearningState, Rates, Rule, Scheme
@@ -35,6 +34,8 @@ N_WATCHED_UNITS = 4
 """Visible units whose conditionals estimate the pseudo-likelihood of watched samples."""
 N_VALIDATED, N_VALIDATED_UNITS, VALIDATED_ENTRIES = 1024, 16, 2**24
 """The most samples, units and visible values together that a validation score looks at."""
+MOST_UNITS = 2**24
+"""Watched units are among the first so many."""
 MAX_BACK_OFFS = 10
 
 
@@ -50,7 +51,6 @@ class BlockInfo(eqx.Module):
     healthy: Array
 
 
-@eqx.filter_jit
 def run_block(
     scheme: Scheme,
     rule: Rule,
@@ -61,23 +61,23 @@ def run_block(
     rates: Rates,
     field_limit: Array,
 ) -> tuple[LearningState, BlockInfo]:
-    """All batches of a block in one compiled call.
+    """All batches of a block, one after the other.
 
     The key of a batch depends on its number in the epoch only. From the first unhealthy batch on
     nothing moves; batches of padding alone move nothing.
     """
     rows, index, weight = block
-    shape, dtype = state.machine.visible_shape, state.machine.coupling.dtype
+    dtype = state.machine.coupling.dtype
 
     def body(
         carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array]
     ) -> tuple[tuple[LearningState, BlockInfo], None]:
         state, info = carry
         key, chosen, weight = batch
-        visible = unpacked(rows[chosen]).reshape(-1, *shape).astype(dtype)
         total = weight.sum()
         used = total > 0.0
-        data = Batch(visible, (weight / jnp.where(used, total, 1.0)).astype(dtype))
+        share = (weight / jnp.where(used, total, 1.0)).astype(dtype)
+        data = scheme.batch(state.machine, rows[chosen], share)
         # A batch of heavier samples makes a longer step: every sample counts by its own weight.
         heavy = rates * (total / jnp.maximum((weight > 0.0).sum(), 1))
         new, step = scheme.step(key, rule, state, data, heavy)
@@ -141,17 +141,17 @@ class Training:
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Machine | None = None
         n_visible = math.prod(machine.visible_shape)
+        self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
         n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
         self._watched = source.head(n_watched)
         n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
         self._validated = None if validation is None else validation.head(n_validated)
-        units = np.random.default_rng(seed).permutation(n_visible).astype(np.int32)
         # The same for both, so that their scores can be compared.
         n_units = N_WATCHED_UNITS if validation is None else N_VALIDATED_UNITS
+        rng = np.random.default_rng(seed)
+        units = rng.permutation(min(n_visible, MOST_UNITS)).astype(np.int32)
         self._units = jax.device_put(units[:n_units])
-        largest = float(np.abs(np.asarray(self._watched, np.float64)).max(initial=1.0))
-        # Sensible weights stay far below: on average 1 for every visible unit.
-        self._field_limit = jnp.asarray(1000.0 + n_visible * largest**2)
+        self._field_limit = jnp.asarray(scheme.field_limit(machine, self._watched))
         self.identity = {
             **(identity or {}),
             "data": source.fingerprint(),
@@ -236,7 +236,7 @@ class Training:
             if interrupts.signal is not None:
                 self._save()
                 interrupts.obey()
-            self.state, pending = run_block(
+            self.state, pending = self._block(
                 self.scheme,
                 self.rule,
                 self.state,
@@ -270,7 +270,7 @@ class Training:
         machine = self.state.machine
         if machine.coupling is not before:
             norm = float(weight_norm(machine.coupling))
-        seen = snapshot(machine, jax.device_put(self._watched), self._units)
+        seen = self.scheme.watch(machine, jax.device_put(self._watched), self._units)
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
         if not float(seen.largest_field) < 0.5 * float(self._field_limit):
             return False
@@ -287,7 +287,7 @@ class Training:
         if isinstance(machine.coupling, MPOCoupling):
             entry["ranks"] = list(used_ranks(machine.coupling.mpo))
         if self._validated is not None:
-            other = snapshot(machine, jax.device_put(self._validated), self._units)
+            other = self.scheme.watch(machine, jax.device_put(self._validated), self._units)
             entry["validation_score"] = float(other.score)
             entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
         progress.end_epoch(entry)
