@@ -35,7 +35,7 @@ from ..learning import (
 from ..learning.checkpoint import Progress, saved_seed
 from ..learning.data import Source
 from ..learning.start import base_rate_bias
-from ..machine import Coupling, Gaussian, Machine
+from ..machine import Coupling, Gaussian, Machine, MPSMachine
 from ..tensor.check import (
     check_choice,
     check_integer,
@@ -142,8 +142,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
 
         context = self._init_callback_context(max_subtasks=self.n_iter)
         context.call_on_fit_task_begin(estimator=self, X=rows, y=y)
-        plan = machine.coupling.plan(training.settings.batch_size)
-        headline = f"{type(self).__name__}: {plan}"
+        headline = f"{type(self).__name__}: {self._plan(machine, training.settings.batch_size)}"
         with progress_bar(type(self).__name__, self.n_iter, bool(self.verbose), headline) as show:
 
             def on_epoch(training: Training) -> bool:
@@ -256,7 +255,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
 
     def _starting_machine(self, seed: int, source: Source) -> Machine:
         """Small random weights, or with `warm_start` those that are there."""
-        if self.warm_start and hasattr(self, "machine_"):
+        if self._goes_on():
             if self.machine_.visible_shape != self.visible_shape_:
                 raise ValueError(
                     f"X: expected samples of shape {self.machine_.visible_shape} to go on from "
@@ -267,18 +266,24 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
                     f"hidden_shape={self.hidden_shape}: expected {self.machine_.hidden_shape}, to "
                     f"go on from what was learnt (warm_start=True)."
                 )
-        rows = self._measured(source)
-        binary = self.visible_units == "bernoulli"
-        self.base_bias_ = base_rate_bias(rows) if binary else rows.mean(axis=0, dtype=np.float64)
         # The samples come as they are: a coding that came with a model file is not theirs.
         self.__dict__.pop("coding_", None)
-        if self.warm_start and hasattr(self, "machine_"):
+        return self._first_machine(seed, self._measured(source))
+
+    def _first_machine(self, seed: int, rows: Any) -> Machine:
+        """What training starts with, and the base rates of some samples."""
+        binary = self.visible_units == "bernoulli"
+        self.base_bias_ = base_rate_bias(rows) if binary else rows.mean(axis=0, dtype=np.float64)
+        if self._goes_on():
             return self.machine_
         units = None if binary else Gaussian()
         if self.init == "random":
             return Machine(self._random_coupling(key_for(seed, 0)), visible_units=units)
         coupling = self._data_coupling(seed, rows)
         return Machine(coupling, self.base_bias_, visible_units=units)
+
+    def _goes_on(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "machine_")
 
     def _training(
         self,
@@ -348,7 +353,14 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
             n_updates = self.n_iter * n_batches * scheme.n_updates(machine)
         return automatic_rates(self._measured(source), n_updates)
 
-    def _measured(self, source: Source) -> NDArray[Any]:
+    def check_mps_form(self) -> None:
+        """Refuse samples in MPS form, unless the machine can take them as it is set up."""
+        raise TypeError(
+            f"X: expected an array for {type(self).__name__}, got an MPSBatch, which only MPORBM "
+            f"takes; its full tensors are X.to_tensors()."
+        )
+
+    def _measured(self, source: Source) -> Any:
         """Some samples, as many as fit into memory."""
         n_rows = MEASURED_ENTRIES // math.prod(self.visible_shape_)
         return source.head(max(min(n_rows, MEASURED_ROWS), 16))
@@ -393,6 +405,10 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
             "_rate_factor": training.progress.rate_factor,
         }
 
+    def _plan(self, machine: Machine, batch_size: int) -> str:
+        """How products with W are computed."""
+        return str(machine.coupling.plan(batch_size))
+
     def _prepared(self, machine: Machine) -> Machine:
         """The machine as training needs it."""
         return machine
@@ -404,6 +420,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
     def _set_machine(self, machine: Machine) -> None:
         """Become a fitted estimator around a machine."""
         self.machine_ = machine
+        self.in_mps_form_ = isinstance(machine, MPSMachine)
         self.visible_shape_ = machine.visible_shape
         self.n_features_in_ = math.prod(machine.visible_shape)
         self._n_features_out = math.prod(machine.hidden_shape)

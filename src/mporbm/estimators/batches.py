@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..learning.monitor import pseudo_log_likelihood
 from ..learning.packed import unpacked
-from ..machine import Machine
-from ..sampling import evidence, gibbs
+from ..machine import Machine, MPSMachine
+from ..sampling import evidence, gibbs, hidden_gibbs
 from ..tensor.plan import MANY_USES
 from .compilation import keep_compiled
 
@@ -87,7 +87,9 @@ def in_batches(
 
 def batch_size(machine: Machine, most: int | None = None) -> int:
     """The most samples of a compiled call for a machine."""
-    entries = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
+    entries = math.prod(machine.hidden_shape)
+    if not isinstance(machine, MPSMachine):
+        entries = max(entries, math.prod(machine.visible_shape))
     return max(min(BATCH_ENTRIES // entries, most or BATCH), 1)
 
 
@@ -96,11 +98,15 @@ def power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def padded(rows: NDArray[Any], size: int, dtype: Any) -> Any:
-    """Rows of a type on the device, with zeros to a number of rows."""
-    full = np.zeros((size, *rows.shape[1:]), dtype)
-    full[: len(rows)] = rows
-    return jnp.asarray(full)
+def padded(rows: Any, size: int, dtype: Any) -> Any:
+    """Rows of a type on the device, an array or several, with zeros to a number of rows."""
+
+    def filled(stored: NDArray[Any]) -> Any:
+        full = np.zeros((size, *stored.shape[1:]), dtype)
+        full[: len(stored)] = stored
+        return jnp.asarray(full)
+
+    return jax.tree.map(filled, rows)
 
 
 def _room(n_rows: int, part: NDArray[Any]) -> NDArray[Any]:
@@ -120,31 +126,31 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @compiled
-def probability(machine: Machine, visible: Array, key: Any) -> Array:
+def probability(machine: Machine, visible: Any, key: Any) -> Array:
     """``p(H = 1 | V)``."""
     return machine.hidden_mean(visible)
 
 
 @compiled
-def field(machine: Machine, visible: Array, key: Any) -> Array:
+def field(machine: Machine, visible: Any, key: Any) -> Array:
     """The hidden fields."""
     return machine.hidden_field(visible)
 
 
 @compiled
-def state(machine: Machine, visible: Array, key: Array) -> Array:
+def state(machine: Machine, visible: Any, key: Array) -> Array:
     """Random hidden states."""
     return machine.sample_hidden(key, visible)
 
 
 @compiled
-def up_and_down(machine: Machine, visible: Array, key: Any) -> Array:
+def up_and_down(machine: Machine, visible: Any, key: Any) -> Any:
     """``E[V | E[H | V]]``."""
     return machine.visible_mean(machine.hidden_mean(visible))
 
 
 @compiled
-def free_energy(machine: Machine, visible: Array, key: Any) -> Array:
+def free_energy(machine: Machine, visible: Any, key: Any) -> Array:
     """``F(V)``."""
     return machine.free_energy(visible)
 
@@ -159,6 +165,12 @@ def pseudo_likelihood(machine: Machine, visible: Array, key: Any, units: Array) 
 def chain(machine: Machine, visible: Array, key: Array, n_gibbs: int) -> Array:
     """Gibbs steps."""
     return gibbs(key, machine, visible, n_gibbs)
+
+
+@eqx.filter_jit
+def draw_means(machine: Any, key: Array, n_samples: int, n_gibbs: Array) -> Any:
+    """``E[V | H]`` of hidden states that were drawn, as MPS."""
+    return machine.visible_mean(hidden_gibbs(key, machine, n_samples, n_gibbs))
 
 
 Observed = tuple[Array, Array]

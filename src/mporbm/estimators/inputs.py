@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from ..learning.data import BLOCK_BYTES, is_memory_mapped, release
 from ..learning.packed import PackedBits, unpacked
+from ..tensor import MPSBatch
 from ..tensor.check import check_shape
 
 LARGEST_UNSCALED = 127.0
@@ -44,11 +45,43 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) 
     packed, but where they might have been unknown: their completion is no smaller than they are.
     """
     expected = estimator.visible_shape if reset else estimator.visible_shape_
+    if isinstance(X, MPSBatch):
+        return _check_trains(estimator, X, expected, reset=reset)
+    if not reset and getattr(estimator, "in_mps_form_", False):
+        raise TypeError(
+            f"X: expected an MPSBatch, as the machine was trained with, got {type(X).__name__}; "
+            f"for full tensors use mporbm.tensor.MPSBatch.from_tensors(X)."
+        )
+    if reset:
+        estimator.in_mps_form_ = False
     given, flat = check_flat(estimator, X, expected, reset=reset, allow_nan=allow_nan)
     if reset:
         estimator.visible_shape_ = _visible_shape(estimator, given, flat.shape[1])
     rows = flat.reshape(len(flat), *estimator.visible_shape_)
     return unpacked(rows) if allow_nan else rows
+
+
+def _check_trains(estimator: Any, X: MPSBatch, expected: Any, *, reset: bool) -> MPSBatch:
+    """Samples in MPS form, for a machine that takes them."""
+    if reset:
+        estimator.check_mps_form()
+    elif not getattr(estimator, "in_mps_form_", False):
+        raise TypeError(
+            "X: expected an array, as the machine was trained with, got an MPSBatch; its full "
+            "tensors are X.to_tensors()."
+        )
+    if len(X) == 0:
+        raise ValueError("X: expected at least one sample, got an MPSBatch of none.")
+    given = X.shape[1:]
+    if expected is not None and given != check_shape("visible_shape", expected):
+        raise ValueError(f"X: expected samples of shape {tuple(expected)}, got {given}.")
+    if not all(np.isfinite(core).all() for core in X.cores):
+        raise ValueError("X: expected finite numbers in all cores, got NaN or inf.")
+    if reset:
+        estimator.in_mps_form_ = True
+        estimator.visible_shape_ = given
+        estimator.n_features_in_ = math.prod(given)
+    return X
 
 
 def check_flat(
@@ -86,7 +119,7 @@ def check_flat(
 
 def check_values(rows: Any, visible_units: str) -> None:
     """Refuse NaN, and values that cannot be those of the visible units."""
-    if rows.dtype == bool:
+    if rows.dtype == bool or isinstance(rows, MPSBatch):
         return
     smallest, largest = value_range(rows)
     if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):

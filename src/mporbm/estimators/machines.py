@@ -10,15 +10,30 @@ from jax import Array
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning import Alternating, Scheme, Simultaneous, TwoSite
+from ..learning import Alternating, Rates, Scheme, Simultaneous, TwoSite
+from ..learning.data import Source
 from ..learning.gauge import padded
-from ..learning.start import data_mpo
+from ..learning.mps_scheme import MPSScheme
+from ..learning.start import data_mpo, mps_start
 from ..learning.two_site import trimmed
-from ..machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, Machine, MPOCoupling
+from ..machine import (
+    Coupling,
+    CPCoupling,
+    DenseCoupling,
+    KroneckerCoupling,
+    Machine,
+    MPOCoupling,
+    MPSMachine,
+)
 from ..tensor import MPO, max_ranks
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_tolerance
 from ..tensor.ranks import check_ranks, rank_caps
 from .base import BoltzmannMachine
+
+N_MEASURED_TRAINS = 128
+"""The most samples in MPS form that the start and the automatic rate look at."""
+N_HIDDEN = 16
+"""Hidden units of a machine for such samples, where nothing is said."""
 
 
 class RBM(BoltzmannMachine):
@@ -224,6 +239,58 @@ class MPORBM(Factorised):
         ranks = self._starting_ranks(visible, hidden)
         return MPOCoupling(data_mpo(np.random.default_rng([seed, seed]), rows, hidden, ranks))
 
+    # Samples in MPS form
+
+    def check_mps_form(self) -> None:
+        """Refuse parameters that samples in MPS form cannot have."""
+        expected = {"visible_units": "gaussian", "negative_phase": "cd", "init": "data"}
+        for name, value in expected.items():
+            if getattr(self, name) != value:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r}: expected {value!r} for samples in MPS form."
+                )
+        if self.scheme == "two-site":
+            raise ValueError("scheme='two-site': expected 'aop' or 'su' for samples in MPS form.")
+        if self.boundary == "periodic":
+            raise ValueError("boundary='periodic': expected 'open' for samples in MPS form.")
+
+    def _first_machine(self, seed: int, rows: Any) -> Machine:
+        if not self.in_mps_form_:
+            return super()._first_machine(seed, rows)
+        if self._goes_on():
+            return self.machine_
+        visible, hidden = check_paired_shapes(
+            "visible_shape", self.visible_shape_, "hidden_shape", self._hidden_shape()
+        )
+        ranks = self._starting_ranks(visible, hidden)
+        mpo, bias = mps_start(np.random.default_rng([seed, seed]), rows, hidden, ranks)
+        return MPSMachine(MPOCoupling(mpo), bias)
+
+    def _measured(self, source: Source) -> Any:
+        return source.head(N_MEASURED_TRAINS) if self.in_mps_form_ else super()._measured(source)
+
+    def _hidden_shape(self) -> tuple[int, ...]:
+        if not self.in_mps_form_:
+            return super()._hidden_shape()
+        shape = (N_HIDDEN,) if self.hidden_shape is None else super()._hidden_shape()
+        # As everywhere, a layer with fewer modes gets trailing ones of size 1.
+        return (*shape, *(1,) * (len(self.visible_shape_) - len(shape)))
+
+    def _initial_rates(
+        self, source: Source, scheme: Scheme, machine: Machine, *others: Any
+    ) -> Rates:
+        rates = super()._initial_rates(source, scheme, machine, *others)
+        if not self.in_mps_form_ or self.learning_rate != "auto":
+            return rates
+        # Few directions share all of W: hidden units that are on together move a mean as one.
+        largest = 0.25 / math.prod(machine.hidden_shape)
+        return Rates(min(float(rates.coupling), largest), rates.bias)
+
+    def _plan(self, machine: Machine, batch_size: int) -> str:
+        if not self.in_mps_form_:
+            return super()._plan(machine, batch_size)
+        return f"along a chain of {len(machine.visible_shape)} cores"
+
     def _ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
         """One rank for each bond; a single number stands for the largest one."""
         sizes = [i * j for i, j in zip(visible, hidden, strict=False)]
@@ -258,6 +325,8 @@ class MPORBM(Factorised):
             )
 
     def _scheme(self) -> Scheme:
+        if self.in_mps_form_:
+            return MPSScheme(alternating=self.scheme == "aop")
         if self.scheme == "two-site" and len(self.visible_shape_) > 1:
             return TwoSite()
         return super()._scheme()

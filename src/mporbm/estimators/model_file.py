@@ -22,8 +22,9 @@ from ..machine import (
     KroneckerCoupling,
     Machine,
     MPOCoupling,
+    MPSMachine,
 )
-from ..tensor import MPO
+from ..tensor import MPO, MPS
 from .coding import Binarize, BitPlanes, Coding
 
 KIND = "model"
@@ -38,7 +39,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator."""
     machine: Machine = estimator.machine_
     arrays = {f"coupling.{k}": a for k, a in enumerate(jax.tree.leaves(machine.coupling))}
-    arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
+    arrays["hidden_bias"] = machine.hidden_bias
+    if isinstance(machine, MPSMachine):
+        arrays |= {f"visible_bias.{k}": a for k, a in enumerate(machine.visible_bias.cores)}
+    else:
+        arrays["visible_bias"] = machine.visible_bias
     if isinstance(machine.visible_units, Gaussian):
         arrays["log_variance"] = machine.visible_units.log_variance
     if hasattr(estimator, "base_bias_"):
@@ -154,18 +159,27 @@ def _parameters(saved: dict[str, Any]) -> dict[str, Any]:
 
 
 def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine:
-    factors: list[NDArray[Any]] = []
-    while f"coupling.{len(factors)}" in arrays:
-        factors.append(arrays[f"coupling.{len(factors)}"])
-    coupling = _coupling(header, factors)
-    units = None
-    if "log_variance" in arrays:
-        units = Gaussian(jnp.exp(arrays["log_variance"]))
-    machine = Machine(coupling, arrays["visible_bias"], arrays["hidden_bias"], units)
+    coupling = _coupling(header, _numbered(arrays, "coupling"))
+    variance = jnp.exp(arrays["log_variance"]) if "log_variance" in arrays else None
+    bias = _numbered(arrays, "visible_bias")
+    if bias:
+        assert isinstance(coupling, MPOCoupling)
+        machine: Machine = MPSMachine(coupling, MPS(bias), arrays["hidden_bias"], variance)
+    else:
+        units = None if variance is None else Gaussian(variance)
+        machine = Machine(coupling, arrays["visible_bias"], arrays["hidden_bias"], units)
     shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
     if shapes != [header["visible_shape"], header["hidden_shape"]]:
         raise ValueError(f"arrays of a machine of shapes {shapes}")
     return machine
+
+
+def _numbered(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
+    """``name.0, name.1, ...``, as many as there are."""
+    found: list[NDArray[Any]] = []
+    while f"{name}.{len(found)}" in arrays:
+        found.append(arrays[f"{name}.{len(found)}"])
+    return found
 
 
 def _coupling(header: dict[str, Any], factors: list[NDArray[Any]]) -> Coupling:

@@ -35,6 +35,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     machine_: Machine
     visible_shape_: tuple[int, ...]
+    in_mps_form_: bool
     feature: str
     output: str
     verbose: int
@@ -59,30 +60,39 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         features = self._batched(batches.FEATURES[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
-    def reconstruct(self, X: Any) -> NDArray[Any]:
-        """``E[V | E[H | V]]``: each sample after one pass up and down."""
+    def reconstruct(self, X: Any) -> Any:
+        """``E[V | E[H | V]]``: each sample after one pass up and down.
+
+        Samples in MPS form give an `MPSBatch`.
+        """
         rows = self._rows(X)
-        return self._batched(batches.up_and_down, rows)
+        return batches.in_batches(batches.up_and_down, self.machine_, rows)
 
     # Samples
 
     def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
         """The visible states V after some Gibbs steps."""
+        self._check_tensor_form("gibbs")
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
         rows, key = self._rows(V), self._key(random_state)
         return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
 
-    def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
-    ) -> NDArray[Any]:
+    def sample(self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None) -> Any:
         """Samples of the model, ``(n_samples, *visible_shape)``: chains of `n_gibbs` steps each.
 
         The chains start as independent units at the rates of the visible bias. How many steps
         they need to forget that depends on the machine. Without a `random_state` every call draws
         other samples.
+
+        A machine in MPS form gives an `MPSBatch` of the means ``E[V | H]`` for hidden states that
+        were drawn: white noise on every visible unit is not in MPS form.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples)
+        if self.in_mps_form_:
+            steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
+            means = batches.draw_means(self.machine_, self._key(random_state), n_samples, steps)
+            return jax.tree.map(np.asarray, means)
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         observed = np.broadcast_to(np.False_, rows.shape)
         return self._draws(rows, observed, None, n_gibbs, random_state)
@@ -214,7 +224,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _observed(self, X: Any, mask: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Rows without their unknown values, and which values are known."""
-        check_is_fitted(self)
+        self._check_tensor_form("complete, denoise, posterior_samples and estimate_noise")
         rows = inputs.check_rows(self, X, reset=False, allow_nan=True)
         observed = inputs.check_mask(mask, rows)
         if not observed.all():
@@ -362,7 +372,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             `value`, `standard_error`, `effective_sample_size`, the estimate in `reverse`, and the
             95 % `interval`.
         """
-        check_is_fitted(self)
+        self._check_tensor_form("log_partition and score_samples")
         check_choice("method", method, ("auto", "exact", "ais"))
         n_units = self._smaller_layer()
         if method == "exact" and n_units > exact.MAX_UNITS:
@@ -429,13 +439,14 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
         field; ``order="F"`` is the paper's Eq. (1).
         """
-        check_is_fitted(self)
+        self._check_tensor_form("weight_matrix")
         return np.asarray(self.machine_.coupling.to_matrix(order))
 
     @property
-    def visible_bias_(self) -> NDArray[Any]:
-        """B, of shape visible_shape."""
-        return np.asarray(self._fitted_machine("visible_bias_").visible_bias)
+    def visible_bias_(self) -> Any:
+        """B, of shape visible_shape; an `MPS` if the machine is in MPS form."""
+        bias: Any = self._fitted_machine("visible_bias_").visible_bias
+        return bias if self.in_mps_form_ else np.asarray(bias)
 
     @property
     def hidden_bias_(self) -> NDArray[Any]:
@@ -451,6 +462,16 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """Write the fitted estimator to a file that `mporbm.load` reads."""
         check_is_fitted(self)
         model_file.save(self, path)
+
+    def _check_tensor_form(self, methods: str) -> None:
+        """Refuse what needs the visible layer as a tensor."""
+        check_is_fitted(self)
+        if self.in_mps_form_:
+            raise TypeError(
+                f"{methods}: expected a machine that was trained with arrays, got one in MPS form, "
+                f"whose visible layer is never formed; use transform, reconstruct, sample or "
+                f"free_energy."
+            )
 
     def _fitted_machine(self, name: str) -> Machine:
         if not hasattr(self, "machine_"):

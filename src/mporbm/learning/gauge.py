@@ -28,7 +28,7 @@ def natural(coupling: Coupling, gradients: Sequence[Array | None]) -> tuple[Arra
     nodes = coupling.nodes()
 
     def solve(k: int, gradient: Array) -> Array:
-        return _apply(nodes[k], environment_grams(nodes, k), gradient, _regular_solve)
+        return _apply(nodes[k], environment_grams(nodes, k), gradient, regular_solve)
 
     return tuple(None if g is None else solve(k, g) for k, g in enumerate(gradients))
 
@@ -59,7 +59,7 @@ def _apply(
     return result.reshape(array.shape)
 
 
-def _regular_solve(matrix: Array, right: Array) -> Array:
+def regular_solve(matrix: Array, right: Array) -> Array:
     """``(matrix + ridge)^-1 right`` for a Gram matrix.
 
     The ridge, far below what the gradient's noise lets matter, keeps the factorisation positive

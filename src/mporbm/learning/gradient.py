@@ -1,6 +1,7 @@
 """The gradient of the log-likelihood from samples of data and model (the paper's Fig. 5)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,12 +15,12 @@ from .parameters import Parameters
 
 
 class Batch(eqx.Module):
-    """Visible states ``(n, *visible_shape)`` with weights (n,) that sum to 1."""
+    """Visible states ``(n, *visible_shape)``, or an `MPSBatch`, with weights that sum to 1."""
 
-    visible: Array
+    visible: Any
     weight: Array
 
-    def __init__(self, visible: Array, weight: Array):
+    def __init__(self, visible: Any, weight: Array):
         self.visible = visible
         self.weight = weight
 

@@ -11,16 +11,16 @@ from ..machine import Machine
 
 
 class Parameters(eqx.Module):
-    """The arrays of a coupling, in the order of its nodes, and two biases.
+    """The arrays of a coupling, in the order of its nodes, and two biases (arrays, or MPS).
 
     Also the type of gradients and velocities; a gradient has None for a factor that stays.
     """
 
     factors: tuple[Any, ...]
-    visible_bias: Array
+    visible_bias: Any
     hidden_bias: Array
 
-    def __init__(self, factors: tuple[Any, ...], visible_bias: Array, hidden_bias: Array):
+    def __init__(self, factors: tuple[Any, ...], visible_bias: Any, hidden_bias: Array):
         self.factors = factors
         self.visible_bias = visible_bias
         self.hidden_bias = hidden_bias
@@ -32,11 +32,10 @@ class Parameters(eqx.Module):
         return cls(factors, machine.visible_bias, machine.hidden_bias)
 
     @classmethod
-    def zeros_like(cls, machine: Machine) -> Self:
+    def zeros_like(cls, machine: Machine) -> "Parameters":
         """Zeros, the increments that Algorithm 1 starts with."""
-        own = cls.of(machine)
-        zeros = tuple(jnp.zeros_like(factor) for factor in own.factors)
-        return cls(zeros, jnp.zeros_like(own.visible_bias), jnp.zeros_like(own.hidden_bias))
+        zeros: Parameters = jax.tree.map(jnp.zeros_like, cls.of(machine))
+        return zeros
 
     def into(self, machine: Machine) -> Machine:
         """The machine with these parameters instead of its own."""

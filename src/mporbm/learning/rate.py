@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..tensor import MPSBatch
 from .scheme import Rates
 
 Schedule = Literal["constant", "linear", "cosine"]
@@ -14,7 +15,7 @@ LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.5, 40.0
 BIAS_RATE = 0.05
 
 
-def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
+def automatic_rates(rows: NDArray[Any] | MPSBatch, n_updates: int | None = None) -> Rates:
     """Rates from the scale of the data and the number of updates.
 
     While the weights are still small, an update multiplies their strongest pattern by
@@ -32,12 +33,17 @@ def automatic_rates(rows: NDArray[Any], n_updates: int | None = None) -> Rates:
         growth = min(max(TOTAL_GROWTH / max(n_updates, 1), LEAST_GROWTH), MOST_GROWTH)
     # Constant data say nothing about a scale: any rate will do.
     variance = largest_variance(rows) or 1.0
-    variance *= max(float(np.mean(np.square(rows, dtype=np.float64))), 1.0)
+    if not isinstance(rows, MPSBatch):
+        variance *= max(float(np.mean(np.square(rows, dtype=np.float64))), 1.0)
     return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
 
 
-def largest_variance(rows: NDArray[Any]) -> float:
+def largest_variance(rows: NDArray[Any] | MPSBatch) -> float:
     """The variance of the data along their first principal axis."""
+    if isinstance(rows, MPSBatch):
+        inner = np.asarray(rows.inner(rows), np.float64)
+        centred = inner - inner.mean(axis=0) - inner.mean(axis=1)[:, None] + inner.mean()
+        return max(float(np.linalg.eigvalsh(centred / len(rows))[-1]), 0.0)
     flat = np.asarray(rows, np.float32).reshape(len(rows), -1)
     flat = flat - flat.mean(axis=0)
     smaller = flat @ flat.T if len(flat) <= flat.shape[1] else flat.T @ flat

@@ -3,6 +3,7 @@
 from . import exact
 from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
 from .machine import Machine
+from .mps_machine import MPSMachine
 from .units import Bernoulli, Gaussian, Units
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Gaussian",
     "KroneckerCoupling",
     "MPOCoupling",
+    "MPSMachine",
     "Machine",
     "Units",
     "exact",

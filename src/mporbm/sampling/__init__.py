@@ -3,6 +3,7 @@
 from .ais import LogPartition, log_partition
 from .evidence import Evidence, Posterior, observe
 from .gibbs import gibbs, gibbs_step, independent_units
+from .hidden import hidden_gibbs
 from .tempering import Tempering, TemperingInfo
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "TemperingInfo",
     "gibbs",
     "gibbs_step",
+    "hidden_gibbs",
     "independent_units",
     "log_partition",
     "observe",

@@ -3,10 +3,21 @@
 Knows nothing of Boltzmann machines.
 """
 
+from .batch import MPSBatch
+from .cross import interpolate
 from .index import linear_index, multi_index
 from .mpo import MPO
 from .mps import MPS
 from .ranks import max_ranks
 from .train import Truncation
 
-__all__ = ["MPO", "MPS", "Truncation", "linear_index", "max_ranks", "multi_index"]
+__all__ = [
+    "MPO",
+    "MPS",
+    "MPSBatch",
+    "Truncation",
+    "interpolate",
+    "linear_index",
+    "max_ranks",
+    "multi_index",
+]

@@ -1,0 +1,260 @@
+"""Many tensors of one shape as matrix product states, ready to be computed with together."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from .check import check_integer, check_sequence
+from .cross import interpolate
+from .mps import MPS
+
+
+class MPSBatch(eqx.Module):
+    """n tensors of shape (I_1..I_d) as open MPS: cores of shape (n, S_k, I_k, S_{k+1}).
+
+    Bonds are padded with zeros to the largest of all samples, so that one program serves them all.
+    Samples are chosen along the first axis, as from an array; no full tensor is ever formed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mporbm.tensor import MPSBatch
+    >>> tones = [lambda x, f=f: np.sin(2 * np.pi * f * x) for f in (3.0, 50.5)]
+    >>> signals = MPSBatch.from_functions(tones, order=30)
+    >>> signals.shape[0], len(signals.shape[1:]), set(signals.ranks)
+    (2, 30, {2})
+    """
+
+    cores: tuple[Any, ...]
+
+    def __init__(self, cores: Sequence[Any]):
+        check_sequence("cores", cores, "arrays (n, S_k, I_k, S_{k+1})")
+        arrays = [
+            core if isinstance(core, (np.ndarray, Array)) else np.asarray(core) for core in cores
+        ]
+        bond = 1
+        for k, core in enumerate(arrays):
+            if core.ndim != 4 or 0 in core.shape[1:] or core.dtype.kind != "f":
+                raise ValueError(
+                    f"cores[{k}]: expected an array of floats with axes (n, S_k, I_k, S_{{k+1}}), "
+                    f"got dtype {core.dtype} and shape {core.shape}."
+                )
+            if core.shape[:2] != (len(arrays[0]), bond):
+                raise ValueError(
+                    f"cores[{k}]: expected first axes ({len(arrays[0])}, {bond}), the number of "
+                    f"samples and the last bond, got shape {core.shape}."
+                )
+            bond = core.shape[3]
+        if bond != 1:
+            raise ValueError(
+                f"cores[{len(arrays) - 1}]: expected a last axis of 1, got {bond}; samples are "
+                f"open trains (see MPS.to_open)."
+            )
+        self.cores = tuple(arrays)
+
+    # From data
+
+    @classmethod
+    def from_mps(cls, trains: Sequence[MPS]) -> Self:
+        """Open MPS of one shape."""
+        check_sequence("trains", trains, "MPS of one shape")
+        for k, train in enumerate(trains):
+            if train.shape != trains[0].shape or train.boundary != "open":
+                raise ValueError(
+                    f"trains[{k}]: expected an open MPS of shape {trains[0].shape}, as trains[0] "
+                    f"has, got a {train.boundary} one of shape {train.shape}."
+                )
+        cores = []
+        for k, size in enumerate(trains[0].shape):
+            own = [np.asarray(train.cores[k]) for train in trains]
+            left, right = (max(core.shape[axis] for core in own) for axis in (0, 2))
+            core = np.zeros((len(own), left, size, right), np.result_type(*own))
+            for target, part in zip(core, own, strict=True):
+                target[: part.shape[0], :, : part.shape[2]] = part
+            cores.append(core)
+        return cls(cores)
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Any, *, max_rank: int | None = None, tolerance: float = 0.0
+    ) -> Self:
+        """Full tensors (n, I_1..I_d), each by sequential SVD (`MPS.from_tensor`)."""
+        array = np.asarray(tensors)
+        if array.ndim < 2 or 0 in array.shape:
+            raise ValueError(
+                f"tensors: expected shape (n, I_1..I_d), got {array.shape}; a single one is "
+                f"tensor[None]."
+            )
+        found = [MPS.from_tensor(t, max_rank=max_rank, tolerance=tolerance).train for t in array]
+        return cls.from_mps(found)
+
+    @classmethod
+    def from_signals(
+        cls, signals: Any, *, max_rank: int | None = None, tolerance: float = 1e-6
+    ) -> "MPSBatch":
+        """Signals (n, 2^d) in quantics form: d modes of size 2, the coarsest first.
+
+        Mode k is the k-th binary digit of the position; smooth, periodic and self-similar signals
+        have low rank (Khoromskij 2011).
+        """
+        array = np.asarray(signals)
+        if array.ndim != 2 or array.shape[1] < 2 or array.shape[1] & (array.shape[1] - 1):
+            raise ValueError(
+                f"signals: expected shape (n, 2^d), got {array.shape}; cut or pad them to a power "
+                f"of two."
+            )
+        order = array.shape[1].bit_length() - 1
+        tensors = array.reshape(len(array), *(2,) * order)
+        return cls.from_tensors(tensors, max_rank=max_rank, tolerance=tolerance).uniform()
+
+    @classmethod
+    def from_functions(
+        cls,
+        functions: Sequence[Callable[[NDArray[np.float64]], Any]],
+        order: int,
+        *,
+        max_rank: int = 64,
+        tolerance: float = 1e-6,
+    ) -> "MPSBatch":
+        """Functions on the 2^d points ``0, 2^-d, ... < 1`` in quantics form, d = `order`.
+
+        Each is asked for arrays of a few of these points only (`interpolate`).
+        """
+        check_sequence("functions", functions, "functions of an array of positions")
+        d = check_integer("order", order)
+        places = 0.5 ** np.arange(1, d + 1)
+
+        def train(function: Callable[[NDArray[np.float64]], Any]) -> MPS:
+            return interpolate(
+                lambda index: function(index @ places),
+                (2,) * d,
+                max_rank=max_rank,
+                tolerance=tolerance,
+            )
+
+        return cls.from_mps([train(function) for function in functions]).uniform()
+
+    def uniform(self) -> "MPSBatch":
+        """The same with all bonds padded to the largest one: long chains then compile in no time.
+
+        Neighbouring cores of one shape are computed in a loop.
+        """
+        bond = max(self.ranks, default=1)
+        last = len(self.cores) - 1
+        cores = []
+        for k, core in enumerate(self.cores):
+            left = 0 if k == 0 else bond - core.shape[1]
+            right = 0 if k == last else bond - core.shape[3]
+            cores.append(np.pad(core, ((0, 0), (0, left), (0, 0), (0, right))))
+        return MPSBatch(cores)
+
+    # As an array of tensors
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of samples, and the shape of a sample."""
+        return (len(self), *(core.shape[2] for core in self.cores))
+
+    @property
+    def ndim(self) -> int:
+        """The number of modes, that of the samples included."""
+        return len(self.cores) + 1
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """(S_2..S_d)."""
+        return tuple(core.shape[1] for core in self.cores[1:])
+
+    @property
+    def dtype(self) -> Any:
+        """The floating-point type of the cores."""
+        return self.cores[0].dtype
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the cores."""
+        return sum(core.nbytes for core in self.cores)
+
+    def __len__(self) -> int:
+        return int(self.cores[0].shape[0])
+
+    def __getitem__(self, chosen: Any) -> "MPSBatch":
+        # scikit-learn says X[chosen, ...].
+        chosen, *others = chosen if isinstance(chosen, tuple) else (chosen,)
+        if any(other is not Ellipsis for other in others) or isinstance(chosen, (int, np.integer)):
+            raise IndexError("MPSBatch: expected a slice or an array of samples, the first axis.")
+        selected: MPSBatch = jax.tree.map(lambda core: core[chosen], self)
+        return selected
+
+    def astype(self, dtype: Any) -> "MPSBatch":
+        """The same with cores of another floating-point type."""
+        converted: MPSBatch = jax.tree.map(lambda core: core.astype(dtype), self)
+        return converted
+
+    def to_tensors(self) -> Array:
+        """The full tensors (n, I_1..I_d)."""
+        front = jnp.ones((len(self), 1, 1), self.dtype)
+        for core in self.cores:
+            front = jnp.einsum("nas,nsit->nait", front, core)
+            front = front.reshape(len(self), -1, core.shape[3])
+        return front.reshape(self.shape)
+
+    # Algebra
+
+    __array_ufunc__ = None
+
+    def __mul__(self, factor: Any) -> "MPSBatch":
+        """Multiples by a number, or by one for each sample; the last core carries it."""
+        factors = np.asarray(factor) if not isinstance(factor, Array) else factor
+        if factors.shape not in ((), (len(self),)):
+            raise ValueError(
+                f"factor: expected a number or shape ({len(self)},), one for each sample, got "
+                f"shape {factors.shape}."
+            )
+        last = self.cores[-1]
+        scaled = (last * factors.reshape(-1, 1, 1, 1)).astype(last.dtype)
+        multiple: MPSBatch = eqx.tree_at(lambda b: b.cores, self, (*self.cores[:-1], scaled))
+        return multiple
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: "MPSBatch") -> "MPSBatch":
+        """Sums, sample by sample; one sample is added to all. Ranks add up."""
+        n = max(len(self), len(other))
+        if self.shape[1:] != other.shape[1:] or {len(self), len(other)} - {1, n}:
+            raise ValueError(f"other: expected shape {self.shape}, got {other.shape}.")
+        cores = []
+        for k, pair in enumerate(zip(self.cores, other.cores, strict=True)):
+            a, b = (jnp.broadcast_to(core, (n, *core.shape[1:])) for core in pair)
+            if self.ndim == 2:
+                core = a + b
+            elif k == 0:
+                core = jnp.concatenate([a, b], axis=3)
+            elif k == len(self.cores) - 1:
+                core = jnp.concatenate([a, b], axis=1)
+            else:
+                top = jnp.pad(a, ((0, 0), (0, 0), (0, 0), (0, b.shape[3])))
+                bottom = jnp.pad(b, ((0, 0), (0, 0), (0, 0), (a.shape[3], 0)))
+                core = jnp.concatenate([top, bottom], axis=1)
+            cores.append(core)
+        return MPSBatch(cores)
+
+    def inner(self, other: "MPSBatch") -> Array:
+        """``<A_n, B_m>`` of all pairs, an array (n, m)."""
+        front = jnp.ones((len(self), len(other), 1, 1), jnp.result_type(self.dtype, other.dtype))
+        for a, b in zip(self.cores, other.cores, strict=True):
+            front = jnp.einsum("nmst,nsiu,mtiv->nmuv", front, a, b)
+        return front[:, :, 0, 0]
+
+    def squared_norms(self) -> Array:
+        """``<A_n, A_n>`` of each sample."""
+        front = jnp.ones((len(self), 1, 1), self.dtype)
+        for core in self.cores:
+            front = jnp.einsum("nst,nsiu,ntiv->nuv", front, core, core)
+        return front[:, 0, 0]

@@ -1,0 +1,153 @@
+"""MPS of functions, from a few of their values (cross interpolation).
+
+A function of d indices is looked at on crosses only: all values of two neighbouring indices, with
+the others at pivots. The pivots of a rank-revealing LU decomposition represent such a block where
+it has low rank; sweeps over all pairs of neighbours find them (Oseledets & Tyrtyshnikov 2010; in
+this two-site form Savostyanov 2014).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .check import check_integer, check_shape, check_tolerance
+from .mps import MPS
+
+MAX_SWEEPS = 12
+N_PROBES = 256
+"""Random points among which the first pivot is the one with the largest value."""
+
+
+def interpolate(
+    function: Callable[[NDArray[np.int64]], Any],
+    shape: Sequence[int],
+    *,
+    max_rank: int = 64,
+    tolerance: float = 1e-6,
+) -> MPS:
+    """The MPS that interpolates a function of d indices.
+
+    Parameters
+    ----------
+    function
+        Gives the values (m,) at an array (m, d) of indices.
+    shape
+        (I_1..I_d): index k runs over ``0..I_k - 1``.
+    max_rank
+        The largest rank of a bond.
+    tolerance
+        Ranks grow until no value that is looked at is off by more, relative to the largest one. A
+        function that is zero nearly everywhere can hide from that.
+    """
+    sizes = check_shape("shape", shape)
+    check_integer("max_rank", max_rank)
+    check_tolerance("tolerance", tolerance)
+    # A mode without a choice would keep its neighbours from seeing each other.
+    chosen = [k for k, size in enumerate(sizes) if size > 1] or [0]
+
+    def values_at(index: NDArray[np.int64]) -> Any:
+        full = np.zeros((len(index), len(sizes)), np.int64)
+        full[:, chosen] = index
+        return function(full)
+
+    cores = iter(_cores(values_at, [sizes[k] for k in chosen], max_rank, tolerance))
+    found: list[NDArray[np.float64]] = []
+    for k in range(len(sizes)):
+        bond = found[-1].shape[2] if found else 1
+        found.append(next(cores) if k in chosen else np.eye(bond)[:, None])
+    return MPS(found)
+
+
+def _cores(
+    function: Callable[[NDArray[np.int64]], Any],
+    sizes: Sequence[int],
+    max_rank: int,
+    tolerance: float,
+) -> list[NDArray[np.float64]]:
+    values = _Values(function)
+    d = len(sizes)
+    modes = [np.arange(size)[:, None] for size in sizes]
+    probes = np.random.default_rng(0).integers(0, sizes, (N_PROBES, d))
+    first = probes[[np.argmax(np.abs(values.at(probes)))]]
+    # Bond k is between mode k - 1 and mode k: pivots of the modes before and after it.
+    before = [first[:, :k] for k in range(d)]
+    after = [first[:, k:] for k in range(d + 1)]
+    for sweep in range(MAX_SWEEPS):
+        ranks = [len(rows) for rows in before]
+        worst = 0.0
+        bonds = range(1, d)
+        for k in bonds if sweep % 2 == 0 else reversed(bonds):
+            rows, columns = _pairs(before[k - 1], modes[k - 1]), _pairs(modes[k], after[k + 1])
+            block = values.on(rows, columns)
+            pivots, error = _pivots(block, tolerance * values.largest, max_rank)
+            before[k], after[k] = rows[pivots[0]], columns[pivots[1]]
+            worst = max(worst, error)
+        if ranks == [len(rows) for rows in before] and (
+            worst <= tolerance * values.largest or sweep > 2
+        ):
+            break
+    cores = []
+    for k in range(d):
+        rows = _pairs(before[k], modes[k])
+        core = values.on(rows, after[k + 1])
+        if k < d - 1:
+            # core times the inverse of the pivots' own values
+            joint = values.on(before[k + 1], after[k + 1])
+            core = np.asarray(np.linalg.lstsq(joint.T, core.T, rcond=None)[0].T, np.float64)
+        cores.append(core.reshape(len(before[k]), sizes[k], -1))
+    return cores
+
+
+class _Values:
+    """A function, its largest value so far, and what is wrong with what it gives."""
+
+    def __init__(self, function: Callable[[NDArray[np.int64]], Any]):
+        self.function = function
+        self.largest = 0.0
+
+    def at(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+        found = np.asarray(self.function(index))
+        if found.shape != (len(index),) or found.dtype.kind not in "biuf":
+            raise ValueError(
+                f"function: expected real values of shape ({len(index)},), one for each row of the "
+                f"indices, got dtype {found.dtype} and shape {found.shape}."
+            )
+        if not np.isfinite(found).all():
+            bad = index[~np.isfinite(found)][0]
+            raise ValueError(f"function: expected finite values, got one that is not at {bad}.")
+        values = found.astype(np.float64)
+        self.largest = max(self.largest, float(np.abs(values).max()))
+        return values
+
+    def on(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """On all pairs of first and last indices, as a matrix."""
+        return self.at(_pairs(rows, columns)).reshape(len(rows), len(columns))
+
+
+def _pairs(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Every index of the first modes with every index of the last ones."""
+    return np.hstack([np.repeat(first, len(last), axis=0), np.tile(last, (len(first), 1))])
+
+
+def _pivots(
+    block: NDArray[np.float64], error: float, max_rank: int
+) -> tuple[tuple[list[int], list[int]], float]:
+    """Rows and columns of an LU decomposition with full pivoting, and the largest value left."""
+    rest = block.copy()
+    rows: list[int] = []
+    columns: list[int] = []
+    while True:
+        row, column = np.unravel_index(np.argmax(np.abs(rest)), rest.shape)
+        left = float(abs(rest[row, column]))
+        # At least one, so that no bond is empty.
+        if rows and (left <= error or len(rows) == min(max_rank, *block.shape)):
+            return (rows, columns), left
+        rows.append(int(row))
+        columns.append(int(column))
+        if left == 0.0:
+            return (rows, columns), 0.0
+        rest -= np.outer(rest[:, column] / rest[row, column], rest[row])
+        # Rounding errors must not be chosen again.
+        rest[row], rest[:, column] = 0.0, 0.0
