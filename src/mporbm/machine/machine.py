@@ -1,6 +1,6 @@
 """The machine: energy, fields, conditionals and free energy (the paper's Eqs. 3-5 and Fig. 4)."""
 
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -84,10 +84,10 @@ class Machine(eqx.Module):
         """(J_1..J_e)."""
         return self.coupling.hidden_shape
 
-    def planned(self, n_rows: int, n_uses: int = N_USES) -> "Machine":
+    def planned(self, n_rows: int, n_uses: int = N_USES) -> Self:
         """The same machine, made ready for `n_uses` fields of batches of `n_rows`."""
         coupling = self.coupling.planned(n_rows, n_uses)
-        ready: Machine = eqx.tree_at(lambda m: m.coupling, self, coupling)
+        ready: Self = eqx.tree_at(lambda m: m.coupling, self, coupling)
         return ready
 
     def energy(self, visible: Any, hidden: Any) -> Array:
