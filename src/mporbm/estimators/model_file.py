@@ -20,6 +20,7 @@ from ..machine import (
     DenseCoupling,
     Gaussian,
     KroneckerCoupling,
+    LabelledMachine,
     Machine,
     MPOCoupling,
 )
@@ -43,6 +44,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         arrays["log_variance"] = machine.visible_units.log_variance
     if hasattr(estimator, "base_bias_"):
         arrays["base_bias"] = estimator.base_bias_
+    if isinstance(machine, LabelledMachine):
+        arrays |= {"label_weights": machine.label_weights, "label_bias": machine.label_bias}
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "class": type(estimator).__name__,
@@ -60,6 +63,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "truncation_error": getattr(estimator, "truncation_error_", None),
         "coding": _coding_header(getattr(estimator, "coding_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
+        "classes": _classes_header(getattr(estimator, "classes_", None)),
     }
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
 
@@ -74,12 +78,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> import mporbm
     >>> model = mporbm.load("digits.safetensors")  # doctest: +SKIP
     """
-    from . import machines
+    from . import classifier, machines
 
     arrays, header = storage.read(path, KIND)
     name = os.fspath(path)
     try:
-        classes = {c.__name__: c for c in machines.ESTIMATORS}
+        classes = {c.__name__: c for c in (*machines.ESTIMATORS, *classifier.CLASSIFIERS)}
         if header["class"] not in classes:
             raise FileFormatError(
                 f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
@@ -90,6 +94,8 @@ def load(path: str | os.PathLike[str]) -> Any:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         if "base_bias" in arrays:
             estimator.base_bias_ = arrays["base_bias"].reshape(estimator.visible_shape_)
+        if isinstance(estimator.machine_, LabelledMachine):
+            estimator.classes_ = _classes(header["classes"], estimator.machine_.n_classes)
         if header.get("coding") is not None:
             estimator.coding_ = _coding(header["coding"], estimator.visible_shape_)
         estimator.n_iter_ = int(header["n_iter"])
@@ -145,6 +151,26 @@ def _coding(header: dict[str, Any], visible_shape: tuple[int, ...]) -> Coding:
     return coding
 
 
+def _classes_header(classes: NDArray[Any] | None) -> dict[str, Any] | None:
+    """Labels as JSON has them."""
+    if classes is None:
+        return None
+    labels = [plain(label) for label in classes]
+    if None in labels:
+        raise TypeError(
+            f"classes_: expected labels that a file can hold, numbers or strings, got "
+            f"{classes.tolist()}; encode them first, for instance with "
+            f"sklearn.preprocessing.LabelEncoder."
+        )
+    return {"labels": labels, "dtype": "object" if classes.dtype == object else classes.dtype.str}
+
+
+def _classes(header: dict[str, Any], n_classes: int) -> NDArray[Any]:
+    if len(header["labels"]) != n_classes:
+        raise ValueError(f"{len(header['labels'])} labels for {n_classes} classes")
+    return np.array(header["labels"], np.dtype(header["dtype"]))
+
+
 def _tuples(saved: dict[str, Any]) -> dict[str, Any]:
     return {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
 
@@ -162,6 +188,8 @@ def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine
     if "log_variance" in arrays:
         units = Gaussian(jnp.exp(arrays["log_variance"]))
     machine = Machine(coupling, arrays["visible_bias"], arrays["hidden_bias"], units)
+    if "label_weights" in arrays:
+        machine = LabelledMachine(machine, arrays["label_weights"], arrays["label_bias"])
     shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
     if shapes != [header["visible_shape"], header["hidden_shape"]]:
         raise ValueError(f"arrays of a machine of shapes {shapes}")
@@ -169,7 +197,7 @@ def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine
 
 
 def _coupling(header: dict[str, Any], factors: list[NDArray[Any]]) -> Coupling:
-    if header["class"] == "RBM":
+    if header["class"] in ("RBM", "ClassRBM"):
         return DenseCoupling(factors[0], len(header["visible_shape"]))
     if header["class"] == "MvRBM":
         return KroneckerCoupling(factors)

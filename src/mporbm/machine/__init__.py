@@ -2,6 +2,7 @@
 
 from . import exact
 from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from .labels import LabelledMachine
 from .machine import Machine
 from .units import Bernoulli, Gaussian, Units
 
@@ -12,6 +13,7 @@ __all__ = [
     "DenseCoupling",
     "Gaussian",
     "KroneckerCoupling",
+    "LabelledMachine",
     "MPOCoupling",
     "Machine",
     "Units",
