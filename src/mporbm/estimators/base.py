@@ -363,7 +363,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
             n_updates = self.n_iter * n_batches * scheme.n_updates(machine)
         return automatic_rates(self._measured(source), n_updates)
 
-    def _measured(self, source: Source) -> NDArray[Any]:
+    def _measured(self, source: Source) -> Any:
         """Some samples, as many as fit into memory."""
         n_rows = MEASURED_ENTRIES // math.prod(self.visible_shape_)
         return source.head(max(min(n_rows, MEASURED_ROWS), 16))

@@ -114,23 +114,25 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
             )
         plain, rows = self._source(X, weight, n_iter=1, reset=reset)
         assert isinstance(plain, ArraySource)
-        self.classes_ = np.unique(_labels("y", y)) if known is None else known
-        labelled = LabelledRows(rows, self._codes("y", y, len(rows)))
+        labels = _labels("y", y)
+        self.classes_ = np.unique(labels) if known is None else known
+        labelled = LabelledRows(rows, self._codes("y", labels, len(rows)))
         return ArraySource(labelled, plain.weight), rows
 
     def _codes(self, name: str, y: Any, n_samples: int) -> NDArray[np.int32]:
         """Labels as positions in `classes_`."""
-        labels = _labels(name, y)
-        if len(labels) != n_samples:
+        labels = None if y is None else _labels(name, y)
+        n_labels = None if labels is None else len(labels)
+        if labels is None or n_labels != n_samples:
             raise ValueError(
-                f"{name}: expected {n_samples} labels, one for each sample, got {len(labels)}."
+                f"{name}: expected {n_samples} labels, one for each sample, got {n_labels}."
             )
-        unknown = np.setdiff1d(labels, self.classes_)
-        if len(unknown):
+        known = set(self.classes_.tolist())
+        unknown = next((label for label in labels.tolist() if label not in known), None)
+        if unknown is not None:
             raise ValueError(
-                f"{name}: expected labels among {self.classes_.tolist()}, got "
-                f"{unknown.tolist()[0]!r}; the classes are those of the first fit (pass classes to "
-                f"partial_fit, or fit anew without warm_start)."
+                f"{name}: expected labels among {self.classes_.tolist()}, the classes of the first "
+                f"fit, got {unknown!r}; fit anew, or pass all classes to the first partial_fit."
             )
         return np.searchsorted(self.classes_, labels).astype(np.int32)
 
@@ -149,10 +151,8 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
             bias = np.log((counts + 0.5) / (counts + 0.5).sum())
         return LabelledMachine(machine, weights, bias)
 
-    def _measured(self, source: Source) -> NDArray[Any]:
-        stored: Any = super()._measured(source)
-        rows: NDArray[Any] = unpacked(stored.rows)
-        return rows
+    def _measured(self, source: Source) -> Any:
+        return unpacked(super()._measured(source).rows)
 
     def _rule(self, negative_phase: NegativePhase, **options: Any) -> Rule:
         weights = {"generative": 1.0, "discriminative": None, "hybrid": self.generative_weight}
@@ -218,7 +218,7 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
         given = np.zeros(n_samples, np.int32)
         if y is not None:
-            given = self._codes("y", [y] * n_samples if np.ndim(y) == 0 else y, n_samples)
+            given = self._codes("y", np.full(n_samples, y) if np.ndim(y) == 0 else y, n_samples)
         key = self._key(random_state)
         with sample_bar("sample", n_samples, bool(self.verbose)) as show:
             return self._batched(

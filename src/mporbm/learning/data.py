@@ -48,7 +48,7 @@ class Source:
         """The blocks of an epoch but the first `skip`, shuffled if there is a generator."""
 
     @abstractmethod
-    def head(self, n_rows: int) -> NDArray[Any]:
+    def head(self, n_rows: int) -> Any:
         """Up to `n_rows` rows to watch and to measure scales with."""
 
     @abstractmethod
@@ -112,12 +112,11 @@ class ArraySource(Source):
             shape = (per_block, batch_size)
             yield Block(rows, index.reshape(shape), weight.reshape(shape))
 
-    def head(self, n_rows: int) -> NDArray[Any]:
+    def head(self, n_rows: int) -> Any:
         """Rows at even distances."""
         n_chosen = min(n_rows, len(self.used))
         chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
-        rows: NDArray[Any] = unpacked(self._gathered(chosen, n_chosen))
-        return rows
+        return unpacked(self._gathered(chosen, n_chosen))
 
     def _gathered(self, chosen: NDArray[Any], n_rows: int) -> Any:
         """Some rows in memory as they are stored, padded with zeros to a number of rows."""

@@ -37,8 +37,9 @@ class Parameters(eqx.Module):
     @classmethod
     def zeros_like(cls, machine: Machine) -> Self:
         """Zeros, the increments that Algorithm 1 starts with."""
-        zeros: Self = jax.tree.map(jnp.zeros_like, cls.of(machine))
-        return zeros
+        own = cls.of(machine)
+        factors = tuple(jnp.zeros_like(factor) for factor in own.factors)
+        return cls(factors, *(jnp.zeros_like(bias) for bias in own.biases))
 
     @property
     def biases(self) -> tuple[Array, ...]:

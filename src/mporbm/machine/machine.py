@@ -1,6 +1,6 @@
 """The machine: energy, fields, conditionals and free energy (the paper's Eqs. 3-5 and Fig. 4)."""
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import equinox as eqx
 import jax
@@ -87,8 +87,7 @@ class Machine(eqx.Module):
     def planned(self, n_rows: int, n_uses: int = N_USES) -> Self:
         """The same machine, made ready for `n_uses` fields of batches of `n_rows`."""
         coupling = self.coupling.planned(n_rows, n_uses)
-        ready: Self = eqx.tree_at(lambda m: m.coupling, self, coupling)
-        return ready
+        return cast("Self", eqx.tree_at(lambda m: m.coupling, self, coupling))
 
     def energy(self, visible: Any, hidden: Any) -> Array:
         """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""
