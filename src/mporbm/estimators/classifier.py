@@ -1,5 +1,6 @@
 """Classifiers: machines with labels as one more group of visible units."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -28,6 +29,8 @@ from ..learning import (
 )
 from ..learning.data import Source
 from ..learning.packed import unpacked
+from ..learning.rate import label_rates
+from ..learning.start import with_unit_fields
 from ..machine import Coupling, DenseCoupling, LabelledMachine, Machine
 from ..tensor.check import check_choice, check_integer, check_positive
 from . import batches, inputs
@@ -39,6 +42,9 @@ from .progress import sample_bar
 LABEL_STD = 0.01
 """The standard deviation of the label weights that training starts with."""
 
+MOST_HIDDEN = 500
+"""About the most hidden units that there are if not asked for."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Classifier(ClassifierMixin, BoltzmannMachine):
@@ -46,6 +52,7 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
 
     objective: str = "hybrid"
     generative_weight: float = 0.01
+    n_iter: int = 100
 
     # Fitting
 
@@ -146,22 +153,39 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
         weights = LABEL_STD * np.random.default_rng([seed, 1]).normal(size=shape)
         bias = np.zeros(n_classes)
         if self.init == "data":
+            machine = with_unit_fields(machine, self._measured(source))
             counts = np.bincount(source.rows.labels[source.used], minlength=n_classes)
             # Half a sample of each class keeps those that have none yet.
             bias = np.log((counts + 0.5) / (counts + 0.5).sum())
         return LabelledMachine(machine, weights, bias)
 
+    def _initial_rates(self, source: Source, *arguments: Any) -> Rates:
+        if self.objective == "generative" or self.learning_rate != "auto":
+            return super()._initial_rates(source, *arguments)
+        return label_rates(self._measured(source), self._generative_weight())
+
+    def _hidden_shape(self) -> tuple[int, ...]:
+        """The hidden shape asked for, or as many units as are visible, up to some hundred."""
+        if self.hidden_shape is not None:
+            return super()._hidden_shape()
+        visible = self.visible_shape_
+        share = min((MOST_HIDDEN / math.prod(visible)) ** (1.0 / len(visible)), 1.0)
+        return tuple(math.ceil(share * size) for size in visible)
+
     def _measured(self, source: Source) -> Any:
         return unpacked(super()._measured(source).rows)
 
     def _rule(self, negative_phase: NegativePhase, **options: Any) -> Rule:
-        weights = {"generative": 1.0, "discriminative": None, "hybrid": self.generative_weight}
         return LabelledRule(
             negative_phase,
             discriminative=self.objective != "generative",
-            generative_weight=weights[self.objective],
+            generative_weight=self._generative_weight(),
             **options,
         )
+
+    def _generative_weight(self) -> float | None:
+        weights = {"generative": 1.0, "discriminative": None, "hybrid": self.generative_weight}
+        return weights[self.objective]
 
     def _phase(self, rates: Rates) -> NegativePhase:
         return (LabelledCD if self.negative_phase == "cd" else LabelledPCD)(self.n_gibbs)
@@ -193,7 +217,8 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likeliest label of each sample."""
-        labels: NDArray[Any] = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        codes = self.predict_log_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
         return labels
 
     # Samples
@@ -269,6 +294,9 @@ class MPOClassRBM(Classifier, MPOCoupled):
 
     Parameters
     ----------
+    hidden_shape
+        (J_1..J_d), as many modes as the samples have; by default the visible shape, made smaller
+        if that is more than 500 units.
     objective
         ``"discriminative"``: ``log p(y | V)``, by its exact gradient; ``"generative"``:
         ``log p(V, y)``, by model samples; ``"hybrid"``: the first plus `generative_weight` times

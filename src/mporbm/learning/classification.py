@@ -22,6 +22,7 @@ from jax import Array
 
 from ..machine import LabelledMachine, Machine
 from ..machine.bits import split
+from ..machine.labels import draw_labels
 from ..sampling import independent_units, labelled_gibbs
 from ..tensor.check import check_batch
 from ..tensor.product import Product
@@ -110,7 +111,8 @@ class LabelledPCD(PersistentCD):
         """Independent units and labels at the rates that their biases give them."""
         assert isinstance(machine, LabelledMachine)
         first, second = split(key)
-        labels = jax.random.categorical(second, machine.label_bias, shape=(n_chains,))
+        logits = jnp.broadcast_to(machine.label_bias, (n_chains, machine.n_classes))
+        labels = draw_labels(second, logits)
         return independent_units(first, machine, (n_chains,)), labels
 
     def step(

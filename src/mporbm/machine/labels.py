@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from ..tensor.check import check_array, check_key
-from .bits import split
+from .bits import random_bits, split
 from .machine import Machine
 
 
@@ -87,7 +87,7 @@ class LabelledMachine(Machine):
 
     def sample_labels(self, key: Array, hidden: Any) -> Array:
         """A draw from ``p(y | H)``, the softmax of the label field."""
-        return jax.random.categorical(check_key(key), self.label_field(hidden))
+        return draw_labels(check_key(key), self.label_field(hidden))
 
     def label_logits(self, visible: Any) -> Array:
         """``d_y + sum softplus(W^T(V) + C + U_y)`` of each label, along a last axis."""
@@ -128,7 +128,7 @@ class LabelledMachine(Machine):
     def sample_hidden(self, key: Array, visible: Any) -> Array:
         """A draw from ``p(H | V)``: first of the label, then given the label."""
         first, second = split(check_key(key))
-        labels = jax.random.categorical(first, self.label_logits(visible))
+        labels = draw_labels(first, self.label_logits(visible))
         return self.given(labels).sample_hidden(second, visible)
 
     def to_mpo(self) -> "LabelledMachine":
@@ -148,6 +148,17 @@ class LabelledMachine(Machine):
         weight = jnp.exp(self.label_log_probability(visible))
         weight = weight.reshape(*weight.shape, *[1] * n_modes)
         return (weight * values).sum(axis=-1 - n_modes)
+
+
+def draw_labels(key: Array, logits: Array) -> Array:
+    """Random labels with the probabilities that logits along the last axis give them.
+
+    The largest logit after Gumbel noise, as `jax.random.categorical` does, by cheaper bits.
+    """
+    uniform = (random_bits(key, logits.shape).astype(logits.dtype) + 0.5) * 2.0**-32
+    # In single precision a number may be rounded to 1, whose noise would be infinite.
+    uniform = jnp.minimum(uniform, 1.0 - np.finfo(logits.dtype).epsneg)
+    return jnp.argmax(logits - jnp.log(-jnp.log(uniform)), axis=-1)
 
 
 def _chosen(logits: Array, labels: Any) -> Array:
