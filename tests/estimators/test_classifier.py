@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mporbm
 from mporbm import ClassRBM, MPOClassRBM
+from mporbm.cli.files import read_model
 from mporbm.learning import PackedBits
 from mporbm.learning.storage import FileFormatError
 from strategies import assert_distributed, joint_distribution, state_numbers
@@ -265,6 +266,12 @@ def test_a_file_without_its_classes_is_refused(tmp_path):
         mporbm.load(tmp_path / "model.safetensors")
 
 
+def test_the_command_line_says_that_it_knows_no_labels(tmp_path):
+    fitted("MPOClassRBM").save(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="expected a model without labels, got MPOClassRBM"):
+        read_model(tmp_path / "model.safetensors", False)
+
+
 def test_parameters_are_counted():
     assert fitted("ClassRBM").n_parameters_ == 6 * 4 + 3 * 4
     cores = sum(core.size for core in fitted("MPOClassRBM").cores_)
@@ -274,7 +281,7 @@ def test_parameters_are_counted():
 # scikit-learn
 
 # The objective with the smallest program: the checks compile one for each of their shapes.
-SMALL = {"objective": "discriminative", "n_iter": 40, "batch_size": 10, "random_state": 0}
+SMALL = {"objective": "discriminative", "n_iter": 5, "batch_size": 10, "random_state": 0}
 
 
 # The checks draw normal samples.

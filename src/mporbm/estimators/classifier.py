@@ -41,7 +41,6 @@ from .progress import sample_bar
 
 LABEL_STD = 0.01
 """The standard deviation of the label weights that training starts with."""
-
 MOST_HIDDEN = 500
 """About the most hidden units that there are if not asked for."""
 
@@ -99,10 +98,11 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
         """
         self._check_parameters()
         keep_compiled()
-        known = getattr(self, "classes_", None)
-        if known is None and classes is not None:
+        first = not hasattr(self, "machine_")
+        known = None if first else self.classes_
+        if first and classes is not None:
             known = np.unique(_labels("classes", classes))
-        source, _ = self._labelled_source(X, y, sample_weight, known, not hasattr(self, "machine_"))
+        source, _ = self._labelled_source(X, y, sample_weight, known, reset=first)
         return self._partial_fit(source)
 
     def _labelled_source(

@@ -44,8 +44,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         arrays["log_variance"] = machine.visible_units.log_variance
     if hasattr(estimator, "base_bias_"):
         arrays["base_bias"] = estimator.base_bias_
-    if isinstance(machine, LabelledMachine):
-        arrays |= {"label_weights": machine.label_weights, "label_bias": machine.label_bias}
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "class": type(estimator).__name__,
@@ -63,8 +61,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "truncation_error": getattr(estimator, "truncation_error_", None),
         "coding": _coding_header(getattr(estimator, "coding_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
-        "classes": _classes_header(getattr(estimator, "classes_", None)),
     }
+    if isinstance(machine, LabelledMachine):
+        arrays |= {"label_weights": machine.label_weights, "label_bias": machine.label_bias}
+        header["classes"] = _classes_header(estimator.classes_)
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
 
 
@@ -89,13 +89,15 @@ def load(path: str | os.PathLike[str]) -> Any:
                 f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
             )
         estimator = classes[header["class"]](**_parameters(header["parameters"]))
-        estimator._set_machine(_machine(header, arrays))
+        machine = _machine(header, arrays)
+        if isinstance(estimator, classifier.Classifier):
+            machine = LabelledMachine(machine, arrays["label_weights"], arrays["label_bias"])
+            estimator.classes_ = _classes(header["classes"], machine.n_classes)
+        estimator._set_machine(machine)
         if header["feature_names"] is not None:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         if "base_bias" in arrays:
             estimator.base_bias_ = arrays["base_bias"].reshape(estimator.visible_shape_)
-        if isinstance(estimator.machine_, LabelledMachine):
-            estimator.classes_ = _classes(header["classes"], estimator.machine_.n_classes)
         if header.get("coding") is not None:
             estimator.coding_ = _coding(header["coding"], estimator.visible_shape_)
         estimator.n_iter_ = int(header["n_iter"])
@@ -151,10 +153,8 @@ def _coding(header: dict[str, Any], visible_shape: tuple[int, ...]) -> Coding:
     return coding
 
 
-def _classes_header(classes: NDArray[Any] | None) -> dict[str, Any] | None:
+def _classes_header(classes: NDArray[Any]) -> dict[str, Any]:
     """Labels as JSON has them."""
-    if classes is None:
-        return None
     labels = [plain(label) for label in classes]
     if None in labels:
         raise TypeError(
@@ -188,8 +188,6 @@ def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine
     if "log_variance" in arrays:
         units = Gaussian(jnp.exp(arrays["log_variance"]))
     machine = Machine(coupling, arrays["visible_bias"], arrays["hidden_bias"], units)
-    if "label_weights" in arrays:
-        machine = LabelledMachine(machine, arrays["label_weights"], arrays["label_bias"])
     shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
     if shapes != [header["visible_shape"], header["hidden_shape"]]:
         raise ValueError(f"arrays of a machine of shapes {shapes}")
