@@ -311,7 +311,8 @@ class MPOClassRBM(Classifier, MPOCoupled):
         that a hidden unit is on, its mean ``"field"``, or a random ``"state"``.
 
     The other parameters are those of `MPORBM`, without `rank_tolerance`; `scheme` is ``"aop"`` or
-    ``"su"``. The score in `history_`, and that of early stopping, is the mean ``log p(y | V)``.
+    ``"su"``, `n_iter` by default 100. The score in `history_`, and that of early stopping, is the
+    mean ``log p(y | V)``.
 
     Attributes
     ----------
