@@ -13,6 +13,7 @@ from mporbm.machine import (
     DenseCoupling,
     Gaussian,
     KroneckerCoupling,
+    LabelledMachine,
     Machine,
     MPOCoupling,
     exact,
@@ -130,6 +131,32 @@ def tiny_machine(kind: str = "mpo", seed: int = 0, scale: float = 1.0, rank: int
     )
 
 
+def with_labels(machine: Machine, rng, n_classes: int = 3) -> LabelledMachine:
+    """The machine with normal weights and biases of labels."""
+    weights = rng.normal(size=(n_classes, *machine.hidden_shape))
+    return LabelledMachine(machine, weights, rng.normal(size=n_classes))
+
+
+def joint_distribution(machine: LabelledMachine) -> np.ndarray:
+    """``p(V, y, H)`` of all states by NumPy alone: (visible states, classes, hidden states)."""
+    v, h = (binary_states(shape) for shape in (machine.visible_shape, machine.hidden_shape))
+    w, b, c = (
+        np.asarray(array)
+        for array in (machine.coupling.to_matrix(), machine.visible_bias, machine.hidden_bias)
+    )
+    u, d = np.asarray(machine.label_weights), np.asarray(machine.label_bias)
+    layers = v @ w @ h.T + (v @ b.ravel())[:, None] + h @ c.ravel()
+    labels = d[:, None] + u.reshape(len(d), -1) @ h.T
+    weights = np.exp(layers[:, None, :] + labels)
+    return weights / weights.sum()
+
+
+def binary_states(shape) -> np.ndarray:
+    """Every state of a layer of binary units as a row."""
+    n_units = math.prod(shape)
+    return (np.arange(2**n_units)[:, None] >> np.arange(n_units)[::-1] & 1).astype(float)
+
+
 def exact_samples(machine: Machine, n_samples: int, rng) -> np.ndarray:
     """Independent visible states drawn from the enumerated distribution."""
     probabilities = np.asarray(exact.visible_distribution(machine))
@@ -138,18 +165,25 @@ def exact_samples(machine: Machine, n_samples: int, rng) -> np.ndarray:
 
 def all_states(machine: Machine) -> np.ndarray:
     """Every visible state, in the order of `exact.visible_distribution`."""
-    n_units = math.prod(machine.visible_shape)
-    states = np.arange(2**n_units)[:, None] >> np.arange(n_units)[::-1] & 1
-    return states.reshape(-1, *machine.visible_shape).astype(float)
+    return binary_states(machine.visible_shape).reshape(-1, *machine.visible_shape)
 
 
 def assert_distributed(samples, probabilities) -> None:
     """Chi-squared test that binary samples come from a distribution over all states."""
+    assert_numbers_distributed(state_numbers(samples), probabilities)
+
+
+def state_numbers(samples) -> np.ndarray:
+    """Which of all states each binary sample is."""
     flat = np.asarray(samples).reshape(len(samples), -1)
     assert set(np.unique(flat)) <= {0.0, 1.0}
-    numbers = flat.astype(int) @ (2 ** np.arange(flat.shape[1])[::-1])
+    return flat.astype(int) @ (2 ** np.arange(flat.shape[1])[::-1])
+
+
+def assert_numbers_distributed(numbers, probabilities) -> None:
+    """Chi-squared test that numbers 0, 1, ... come from a distribution."""
     observed = np.bincount(numbers, minlength=len(probabilities))
-    expected = len(samples) * np.asarray(probabilities)
+    expected = len(numbers) * np.asarray(probabilities)
     # States too rare for the normal approximation count as one.
     rare = expected < 5.0
     observed = np.append(observed[~rare], observed[rare].sum())

@@ -127,7 +127,13 @@ def read_model(path: Path, verbose: bool) -> Any:
     if not path.is_file():
         found = "it is a folder" if path.is_dir() else "there is no such file"
         raise FileNotFoundError(f"{path}: expected a model file, but {found}.")
-    return mporbm.load(path).set_params(verbose=int(verbose))
+    estimator = mporbm.load(path)
+    if hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"{path}: expected a model without labels, got {type(estimator).__name__}; use it in "
+            f"Python, with mporbm.load."
+        )
+    return estimator.set_params(verbose=int(verbose))
 
 
 def write_model(path: Path, estimator: Any) -> None:

@@ -45,16 +45,16 @@ from ..tensor.check import (
 )
 from . import inputs, model_file
 from .compilation import keep_compiled
+from .fitted import Fitted
 from .progress import progress_bar
 from .seeds import generator_of, key_for
-from .trained import Trained
 
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 """The most samples, and entries of them, that the start and the automatic rate look at."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
+class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
     """The estimator around a machine: its parameters and fitting; a subclass says which coupling.
 
     As a dataclass: its fields are the parameters of the constructor, which only stores them.
@@ -101,6 +101,14 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
         """Which factors one update moves; with one factor there is no choice."""
         return Simultaneous()
 
+    def _rule(self, negative_phase: NegativePhase, **options: Any) -> Rule:
+        """How gradients become increments."""
+        return Rule(negative_phase, **options)
+
+    def _negative_phases(self) -> tuple[str, ...]:
+        """Those to choose from."""
+        return ("cd", "pcd", "fpcd", "pt")
+
     def _gauge(self) -> bool:
         """Whether gradients are those of the natural gauge."""
         return False
@@ -133,6 +141,10 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
         weight = self._take_weight(fit_params)
         source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
         source, validation = self._split(source, X_val)
+        return self._fit(source, validation, rows, y)
+
+    def _fit(self, source: Source, validation: Source | None, rows: Any, y: Any) -> Self:
+        """Train; callbacks are told the rows and y."""
         seed = self._restart_random_numbers()
         if self.random_state is None and self.checkpoint and os.path.exists(self.checkpoint):
             # Any seed will do, so also that of a training to go on with.
@@ -177,7 +189,10 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
         keep_compiled()
         first = not hasattr(self, "machine_")
         source, _ = self._source(X, sample_weight, n_iter=1, reset=first)
-        if first:
+        return self._partial_fit(source)
+
+    def _partial_fit(self, source: Source) -> Self:
+        if not hasattr(self, "machine_"):
             seed = self._restart_random_numbers()
             self.n_iter_ = 0
             self.history_: list[dict[str, Any]] = []
@@ -302,7 +317,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
             batch_size = min(batch_size, len(source.used))
         if rates is None:
             rates = self._initial_rates(source, scheme, machine, batch_size, partial_fit)
-        rule = Rule(
+        rule = self._rule(
             self._phase(rates),
             gauge=self._gauge(),
             momentum=self.momentum,
@@ -451,7 +466,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
         check_choice("visible_units", self.visible_units, ("bernoulli", "gaussian"))
-        check_choice("negative_phase", self.negative_phase, ("cd", "pcd", "fpcd", "pt"))
+        check_choice("negative_phase", self.negative_phase, self._negative_phases())
         check_choice("schedule", self.schedule, ("constant", "linear", "cosine"))
         check_choice("init", self.init, ("data", "random"))
         check_choice("on_divergence", self.on_divergence, ("stop", "back-off"))

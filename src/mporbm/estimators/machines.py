@@ -29,6 +29,7 @@ from ..tensor import MPO, max_ranks
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_tolerance
 from ..tensor.ranks import check_ranks, rank_caps
 from .base import BoltzmannMachine
+from .trained import Trained
 
 N_MEASURED_TRAINS = 128
 """The most samples in MPS form that the start and the automatic rate look at."""
@@ -36,7 +37,7 @@ N_HIDDEN = 16
 """Hidden units of a machine for such samples, where nothing is said."""
 
 
-class RBM(BoltzmannMachine):
+class RBM(Trained, BoltzmannMachine):
     """Restricted Boltzmann machine: every visible unit wired to every hidden unit.
 
     The parameters are those of `MPORBM` without `rank`, `boundary`, `scheme`, `gauge` and
@@ -78,7 +79,7 @@ class Factorised(BoltzmannMachine):
         return ("aop", "su")
 
 
-class MvRBM(Factorised):
+class MvRBM(Trained, Factorised):
     """Matrix-variate RBM: a Kronecker product, one matrix for each mode (Qi et al. 2016).
 
     The parameters are those of `MPORBM` without `rank`, `boundary` and `rank_tolerance`;
@@ -97,7 +98,7 @@ class MvRBM(Factorised):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TvRBM(Factorised):
+class TvRBM(Trained, Factorised):
     """Tensor-variate RBM: a CP decomposition, with a vector as hidden layer (Nguyen et al. 2015).
 
     The parameters are those of `MPORBM` without `boundary` and `rank_tolerance`; `hidden_shape` is
@@ -118,7 +119,60 @@ class TvRBM(Factorised):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MPORBM(Factorised):
+class MPOCoupled(Factorised):
+    """A machine whose coupling is an MPO."""
+
+    rank: Any = 20
+    boundary: Any = "open"
+
+    def _random_coupling(self, key: Array) -> Coupling:
+        visible, hidden = self.visible_shape_, self._hidden_shape()
+        ranks = self._starting_ranks(visible, hidden)
+        return MPOCoupling.random(key, visible, hidden, ranks, boundary=self.boundary)
+
+    def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
+        if self.boundary == "periodic":
+            return super()._data_coupling(seed, rows)
+        visible, hidden = check_paired_shapes(
+            "visible_shape", self.visible_shape_, "hidden_shape", self._hidden_shape()
+        )
+        ranks = self._starting_ranks(visible, hidden)
+        return MPOCoupling(data_mpo(np.random.default_rng([seed, seed]), rows, hidden, ranks))
+
+    def _ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
+        """One rank for each bond; a single number stands for the largest one."""
+        sizes = [i * j for i, j in zip(visible, hidden, strict=False)]
+        if np.ndim(self.rank) > 0:
+            return check_ranks(self.rank, sizes, self.boundary)
+        cap = check_integer("rank", self.rank)
+        return tuple(min(cap, largest) for largest in max_ranks(sizes, self.boundary))
+
+    def _starting_ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
+        """The ranks that training starts with."""
+        return self._ranks(visible, hidden)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("boundary", self.boundary, ("open", "periodic"))
+        if np.ndim(self.rank) == 0:
+            check_integer("rank", self.rank)
+
+    @property
+    def cores_(self) -> list[NDArray[Any]]:
+        """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
+        return [np.asarray(core) for core in self._mpo("cores_").cores]
+
+    @property
+    def ranks_(self) -> tuple[int, ...]:
+        """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
+        return self._mpo("ranks_").ranks
+
+    def _mpo(self, name: str) -> MPO:
+        return self._fitted_machine(name).coupling.to_mpo().mpo
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MPORBM(Trained, MPOCoupled):
     """Matrix product operator RBM (Chen et al. 2018): the machine of the paper.
 
     Parameters
@@ -221,23 +275,7 @@ class MPORBM(Factorised):
     ((20, 4), (3,), 72)
     """
 
-    rank: Any = 20
-    boundary: Any = "open"
     rank_tolerance: float = 0.25
-
-    def _random_coupling(self, key: Array) -> Coupling:
-        visible, hidden = self.visible_shape_, self._hidden_shape()
-        ranks = self._starting_ranks(visible, hidden)
-        return MPOCoupling.random(key, visible, hidden, ranks, boundary=self.boundary)
-
-    def _data_coupling(self, seed: int, rows: NDArray[Any]) -> Coupling:
-        if self.boundary == "periodic":
-            return super()._data_coupling(seed, rows)
-        visible, hidden = check_paired_shapes(
-            "visible_shape", self.visible_shape_, "hidden_shape", self._hidden_shape()
-        )
-        ranks = self._starting_ranks(visible, hidden)
-        return MPOCoupling(data_mpo(np.random.default_rng([seed, seed]), rows, hidden, ranks))
 
     # Samples in MPS form
 
@@ -291,17 +329,9 @@ class MPORBM(Factorised):
             return super()._plan(machine, batch_size)
         return f"along a chain of {len(machine.visible_shape)} cores"
 
-    def _ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
-        """One rank for each bond; a single number stands for the largest one."""
-        sizes = [i * j for i, j in zip(visible, hidden, strict=False)]
-        if np.ndim(self.rank) > 0:
-            return check_ranks(self.rank, sizes, self.boundary)
-        cap = check_integer("rank", self.rank)
-        return tuple(min(cap, largest) for largest in max_ranks(sizes, self.boundary))
-
     def _starting_ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
         """The ranks that training starts with: two-site raises them from 1."""
-        ranks = self._ranks(visible, hidden)
+        ranks = super()._starting_ranks(visible, hidden)
         return (1,) * len(ranks) if self.scheme == "two-site" else ranks
 
     def _schemes(self) -> tuple[str, ...]:
@@ -309,10 +339,7 @@ class MPORBM(Factorised):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("boundary", self.boundary, ("open", "periodic"))
         check_tolerance("rank_tolerance", self.rank_tolerance)
-        if np.ndim(self.rank) == 0:
-            check_integer("rank", self.rank)
         if self.scheme == "two-site" and self.negative_phase == "fpcd":
             raise ValueError(
                 "negative_phase='fpcd': expected another one for scheme='two-site', whose splits "
@@ -344,19 +371,6 @@ class MPORBM(Factorised):
             return machine
         mpo = machine.coupling.to_mpo().mpo
         return _with_mpo(machine, trimmed(mpo))
-
-    @property
-    def cores_(self) -> list[NDArray[Any]]:
-        """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
-        return [np.asarray(core) for core in self._mpo("cores_").cores]
-
-    @property
-    def ranks_(self) -> tuple[int, ...]:
-        """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
-        return self._mpo("ranks_").ranks
-
-    def _mpo(self, name: str) -> MPO:
-        return self._fitted_machine(name).coupling.to_mpo().mpo
 
     @classmethod
     def from_rbm(

@@ -20,6 +20,7 @@ from ..machine import (
     DenseCoupling,
     Gaussian,
     KroneckerCoupling,
+    LabelledMachine,
     Machine,
     MPOCoupling,
     MPSMachine,
@@ -66,6 +67,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "coding": _coding_header(getattr(estimator, "coding_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
     }
+    if isinstance(machine, LabelledMachine):
+        arrays |= {"label_weights": machine.label_weights, "label_bias": machine.label_bias}
+        header["classes"] = _classes_header(estimator.classes_)
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
 
 
@@ -79,18 +83,22 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> import mporbm
     >>> model = mporbm.load("digits.safetensors")  # doctest: +SKIP
     """
-    from . import machines
+    from . import classifier, machines
 
     arrays, header = storage.read(path, KIND)
     name = os.fspath(path)
     try:
-        classes = {c.__name__: c for c in machines.ESTIMATORS}
+        classes = {c.__name__: c for c in (*machines.ESTIMATORS, *classifier.CLASSIFIERS)}
         if header["class"] not in classes:
             raise FileFormatError(
                 f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
             )
         estimator = classes[header["class"]](**_parameters(header["parameters"]))
-        estimator._set_machine(_machine(header, arrays))
+        machine = _machine(header, arrays)
+        if isinstance(estimator, classifier.Classifier):
+            machine = LabelledMachine(machine, arrays["label_weights"], arrays["label_bias"])
+            estimator.classes_ = _classes(header["classes"], machine.n_classes)
+        estimator._set_machine(machine)
         if header["feature_names"] is not None:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         if "base_bias" in arrays:
@@ -150,6 +158,24 @@ def _coding(header: dict[str, Any], visible_shape: tuple[int, ...]) -> Coding:
     return coding
 
 
+def _classes_header(classes: NDArray[Any]) -> dict[str, Any]:
+    """Labels as JSON has them."""
+    labels = [plain(label) for label in classes]
+    if None in labels:
+        raise TypeError(
+            f"classes_: expected labels that a file can hold, numbers or strings, got "
+            f"{classes.tolist()}; encode them first, for instance with "
+            f"sklearn.preprocessing.LabelEncoder."
+        )
+    return {"labels": labels, "dtype": "object" if classes.dtype == object else classes.dtype.str}
+
+
+def _classes(header: dict[str, Any], n_classes: int) -> NDArray[Any]:
+    if len(header["labels"]) != n_classes:
+        raise ValueError(f"{len(header['labels'])} labels for {n_classes} classes")
+    return np.array(header["labels"], np.dtype(header["dtype"]))
+
+
 def _tuples(saved: dict[str, Any]) -> dict[str, Any]:
     return {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
 
@@ -183,7 +209,7 @@ def _numbered(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
 
 
 def _coupling(header: dict[str, Any], factors: list[NDArray[Any]]) -> Coupling:
-    if header["class"] == "RBM":
+    if header["class"] in ("RBM", "ClassRBM"):
         return DenseCoupling(factors[0], len(header["visible_shape"]))
     if header["class"] == "MvRBM":
         return KroneckerCoupling(factors)

@@ -1,5 +1,14 @@
 """Learning: negative phases x schemes x gauge, and the training loop."""
 
+from .classification import (
+    LabelledBatch,
+    LabelledCD,
+    LabelledParameters,
+    LabelledPCD,
+    LabelledRows,
+    LabelledRule,
+    Labelling,
+)
 from .data import ArraySource, StreamSource
 from .gradient import Batch, gradient
 from .negative import (
@@ -25,6 +34,13 @@ __all__ = [
     "DivergenceWarning",
     "FastPersistentCD",
     "FileFormatError",
+    "LabelledBatch",
+    "LabelledCD",
+    "LabelledPCD",
+    "LabelledParameters",
+    "LabelledRows",
+    "LabelledRule",
+    "Labelling",
     "LearningState",
     "NegativePhase",
     "PackedBits",

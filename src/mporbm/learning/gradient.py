@@ -1,6 +1,6 @@
 """The gradient of the log-likelihood from samples of data and model (the paper's Fig. 5)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -49,29 +49,42 @@ def gradient(
 
     `moved` are the positions of the factors to derive for, all by default.
     """
-    arrays, structure = jax.tree.flatten(machine.coupling)
+    product, pull_back = merged(machine.coupling, len(positive.visible), moved)
+    phases = [_phase(machine, product, batch) for batch in (positive, negative)]
+    ascent = Parameters(
+        pull_back(jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))),
+        positive.mean(positive.visible) - negative.mean(negative.visible),
+        phases[0].hidden_rate - phases[1].hidden_rate,
+    )
+    largest = jnp.maximum(*(phase.largest_field for phase in phases))
+    return ascent, GradientInfo(phases[0].hidden_rate, largest)
+
+
+def merged(
+    coupling: Coupling, n_rows: int, moved: Sequence[int] | None = None
+) -> tuple[Product, Callable[[Product], tuple[Array | None, ...]]]:
+    """A coupling as its products with `n_rows` need it, and the way back to its moved factors.
+
+    The gradient of the merged cores costs two contractions, half of which the fields have done;
+    the function makes gradients of the factors of it, None for those that stay.
+    """
+    arrays, structure = jax.tree.flatten(coupling)
     moved = range(len(arrays)) if moved is None else moved
 
     def merge(chosen: list[Array]) -> Product:
         every = list(arrays)
         for k, array in zip(moved, chosen, strict=True):
             every[k] = array
-        coupling: Coupling = jax.tree.unflatten(structure, every)
-        return coupling.product(len(positive.visible))
+        whole: Coupling = jax.tree.unflatten(structure, every)
+        return whole.product(n_rows)
 
-    # The gradient of the merged cores costs two contractions, half of which the fields have done.
     product, pull_back = jax.vjp(merge, [arrays[k] for k in moved])
-    phases = [_phase(machine, product, batch) for batch in (positive, negative)]
-    merged = jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))
-    (factors,) = pull_back(merged)
-    found = dict(zip(moved, factors, strict=True))
-    ascent = Parameters(
-        tuple(found.get(k) for k in range(len(arrays))),
-        positive.mean(positive.visible) - negative.mean(negative.visible),
-        phases[0].hidden_rate - phases[1].hidden_rate,
-    )
-    largest = jnp.maximum(*(phase.largest_field for phase in phases))
-    return ascent, GradientInfo(phases[0].hidden_rate, largest)
+
+    def factors(ascent: Product) -> tuple[Array | None, ...]:
+        found = dict(zip(moved, pull_back(ascent)[0], strict=True))
+        return tuple(found.get(k) for k in range(len(arrays)))
+
+    return product, factors
 
 
 class _Phase(eqx.Module):

@@ -1,6 +1,6 @@
-"""What learning moves: the factors of the coupling and both biases."""
+"""What learning moves: the factors of the coupling and the biases."""
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -13,23 +13,26 @@ from ..machine import Machine
 class Parameters(eqx.Module):
     """The arrays of a coupling, in the order of its nodes, and two biases (arrays, or MPS).
 
-    Also the type of gradients and velocities; a gradient has None for a factor that stays.
+    Also the type of gradients and velocities; a gradient has None for a factor that stays. A
+    subclass for machines with more biases adds their names to `BIASES`, as fields in that order.
     """
 
     factors: tuple[Any, ...]
     visible_bias: Any
     hidden_bias: Array
 
-    def __init__(self, factors: tuple[Any, ...], visible_bias: Any, hidden_bias: Array):
+    BIASES: ClassVar[tuple[str, ...]] = ("visible_bias", "hidden_bias")
+
+    def __init__(self, factors: tuple[Any, ...], *biases: Any):
         self.factors = factors
-        self.visible_bias = visible_bias
-        self.hidden_bias = hidden_bias
+        for name, bias in zip(self.BIASES, biases, strict=True):
+            setattr(self, name, bias)
 
     @classmethod
     def of(cls, machine: Machine) -> Self:
         """The parameters of a machine."""
         factors = tuple(jax.tree.leaves(machine.coupling))
-        return cls(factors, machine.visible_bias, machine.hidden_bias)
+        return cls(factors, *(getattr(machine, name) for name in cls.BIASES))
 
     @classmethod
     def zeros_like(cls, machine: Machine) -> "Parameters":
@@ -37,14 +40,19 @@ class Parameters(eqx.Module):
         zeros: Parameters = jax.tree.map(jnp.zeros_like, cls.of(machine))
         return zeros
 
+    @property
+    def biases(self) -> tuple[Any, ...]:
+        """All but the factors."""
+        return tuple(getattr(self, name) for name in self.BIASES)
+
     def into(self, machine: Machine) -> Machine:
         """The machine with these parameters instead of its own."""
         structure = jax.tree.structure(machine.coupling)
         coupling = jax.tree.unflatten(structure, self.factors)
         changed: Machine = eqx.tree_at(
-            lambda m: (m.coupling, m.visible_bias, m.hidden_bias),
+            lambda m: (m.coupling, *(getattr(m, name) for name in self.BIASES)),
             machine,
-            (coupling, self.visible_bias, self.hidden_bias),
+            (coupling, *self.biases),
         )
         return changed
 

@@ -13,6 +13,7 @@ Schedule = Literal["constant", "linear", "cosine"]
 
 LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.5, 40.0
 BIAS_RATE = 0.05
+DISCRIMINATIVE = 10.0
 
 
 def automatic_rates(rows: NDArray[Any] | MPSBatch, n_updates: int | None = None) -> Rates:
@@ -36,6 +37,17 @@ def automatic_rates(rows: NDArray[Any] | MPSBatch, n_updates: int | None = None)
     if not isinstance(rows, MPSBatch):
         variance *= max(float(np.mean(np.square(rows, dtype=np.float64))), 1.0)
     return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
+
+
+def label_rates(rows: NDArray[Any], generative_weight: float | None) -> Rates:
+    """Rates for ``log p(y | V)``, perhaps with a generative part of the objective.
+
+    They are 10 times the automatic ones of a long training: gradients fall as labels are told
+    better, and there is no noise of samples in them. A generative part lowers them, if it is above
+    a tenth, to what it bears itself.
+    """
+    most = math.inf if generative_weight is None else 1.0 / generative_weight
+    return automatic_rates(rows) * min(DISCRIMINATIVE, most)
 
 
 def largest_variance(rows: NDArray[Any] | MPSBatch) -> float:

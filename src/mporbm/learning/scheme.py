@@ -80,10 +80,13 @@ class Rule(eqx.Module):
         self, machine: Machine, data: Batch, samples: Batch, moved: Sequence[int]
     ) -> tuple[Parameters, GradientInfo]:
         """The gradient of the moved factors and both biases, with the pull to sparsity."""
-        ascent, info = gradient(machine, data, samples, moved)
-        sparse = self.sparsity_cost * (self.sparsity_target - info.hidden_rate)
-        hidden_bias = ascent.hidden_bias + sparse.astype(ascent.hidden_bias.dtype)
-        return Parameters(ascent.factors, ascent.visible_bias, hidden_bias), info
+        return self.sparse(*gradient(machine, data, samples, moved))
+
+    def sparse(self, ascent: Parameters, info: GradientInfo) -> tuple[Parameters, GradientInfo]:
+        """A gradient with the pull to sparsity."""
+        pull = self.sparsity_cost * (self.sparsity_target - info.hidden_rate)
+        bias = ascent.hidden_bias + pull.astype(ascent.hidden_bias.dtype)
+        return eqx.tree_at(lambda a: a.hidden_bias, ascent, bias), info
 
     def velocity(self, velocity: Array, ascent: Array, rate: Array) -> Array:
         """``momentum velocity + rate g``."""
@@ -192,11 +195,12 @@ class Alternating(Scheme):
 def update(
     key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates, moved: tuple[int, ...]
 ) -> tuple[LearningState, StepInfo]:
-    """A negative phase, then a step of the moved factors and both biases."""
+    """A negative phase, then a step of the moved factors and all biases."""
     machine, coupling = state.machine, state.machine.coupling
+    kind = type(state.velocity)
     chains, samples = rule.negative_phase.step(key, machine, state.chains, data)
     ascent, info = rule.gradient(machine, data, samples, moved)
-    old, theta, former = state.velocity, Parameters.of(machine), state.former
+    old, theta, former = state.velocity, kind.of(machine), state.former
     steps: list[Array | None] = [None] * len(theta.factors)
     for k in moved:
         velocity = old.factors[k]
@@ -206,20 +210,19 @@ def update(
     if rule.gauge:
         steps = list(natural(coupling, steps))
         former = tuple(coupling if k in moved else f for k, f in enumerate(former))
-    velocities = Parameters(
+    pairs = zip(old.biases, ascent.biases, strict=True)
+    velocities = kind(
         tuple(v if step is None else step for v, step in zip(old.factors, steps, strict=True)),
-        rule.velocity(old.visible_bias, ascent.visible_bias, rates.bias),
-        rule.velocity(old.hidden_bias, ascent.hidden_bias, rates.bias),
+        *(rule.velocity(velocity, bias, rates.bias) for velocity, bias in pairs),
     )
     # Natural steps of several factors add up in W: shared out, they are no longer than one.
     share = 1.0 / len(moved) if rule.gauge else 1.0
-    moved_theta = Parameters(
+    moved_theta = kind(
         tuple(
             w if step is None else rule.decayed(w, share * rates.coupling) + share * step
             for w, step in zip(theta.factors, steps, strict=True)
         ),
-        theta.visible_bias + velocities.visible_bias,
-        theta.hidden_bias + velocities.hidden_bias,
+        *(b + v for b, v in zip(theta.biases, velocities.biases, strict=True)),
     )
     state = LearningState(moved_theta.into(machine), velocities, former, chains)
     return state, StepInfo(norm(ascent), info.largest_field)

@@ -9,9 +9,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
+from ..machine import Coupling, Machine
 from ..tensor import MPO, MPS, MPSBatch
 from ..tensor.chain import FIELDS
 
@@ -27,6 +31,30 @@ def base_rate_bias(rows: NDArray[Any]) -> NDArray[np.float64]:
     rate = np.clip(rows.mean(axis=0, dtype=np.float64), 0.0, 1.0)
     rate = (rate * len(rows) + 0.5) / (len(rows) + 1.0)
     return np.asarray(np.log(rate) - np.log1p(-rate))
+
+
+def with_unit_fields(machine: Machine, rows: NDArray[Any]) -> Machine:
+    """The machine with W at a scale at which hidden fields of the samples spread by 1 around 0.
+
+    Labels teach W only as far as hidden units tell samples apart: of small weights, the gradient
+    of ``log p(y | V)`` is as small.
+    """
+    visible = np.asarray(rows, machine.coupling.dtype)
+    field = np.asarray(_hidden_fields(machine.coupling, visible), np.float64)
+    spread = float(field.std(axis=0).mean())
+    # Samples that are all the same have no scale.
+    scale = 1.0 / spread if spread > 0.0 else 1.0
+    arrays, structure = jax.tree.flatten(machine.coupling)
+    share = scale ** (1.0 / len(arrays))
+    scaled = jax.device_put([share * np.asarray(array) for array in arrays])
+    coupling = jax.tree.unflatten(structure, scaled)
+    center = -scale * field.mean(axis=0)
+    return Machine(coupling, machine.visible_bias, center, machine.visible_units)
+
+
+@eqx.filter_jit
+def _hidden_fields(coupling: Coupling, visible: Any) -> Array:
+    return coupling.apply_transpose(visible)
 
 
 def data_mpo(

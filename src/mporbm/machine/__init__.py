@@ -2,6 +2,7 @@
 
 from . import exact
 from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from .labels import LabelledMachine
 from .machine import Machine
 from .mps_machine import MPSMachine
 from .units import Bernoulli, Gaussian, Units
@@ -13,6 +14,7 @@ __all__ = [
     "DenseCoupling",
     "Gaussian",
     "KroneckerCoupling",
+    "LabelledMachine",
     "MPOCoupling",
     "MPSMachine",
     "Machine",

@@ -1,6 +1,6 @@
 """The machine: energy, fields, conditionals and free energy (the paper's Eqs. 3-5 and Fig. 4)."""
 
-from typing import Any
+from typing import Any, Self, cast
 
 import equinox as eqx
 import jax
@@ -84,11 +84,10 @@ class Machine(eqx.Module):
         """(J_1..J_e)."""
         return self.coupling.hidden_shape
 
-    def planned(self, n_rows: int, n_uses: int = N_USES) -> "Machine":
+    def planned(self, n_rows: int, n_uses: int = N_USES) -> Self:
         """The same machine, made ready for `n_uses` fields of batches of `n_rows`."""
         coupling = self.coupling.planned(n_rows, n_uses)
-        ready: Machine = eqx.tree_at(lambda m: m.coupling, self, coupling)
-        return ready
+        return cast("Self", eqx.tree_at(lambda m: m.coupling, self, coupling))
 
     def energy(self, visible: Any, hidden: Any) -> Array:
         """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""

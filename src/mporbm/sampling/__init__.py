@@ -4,6 +4,7 @@ from .ais import LogPartition, log_partition
 from .evidence import Evidence, Posterior, observe
 from .gibbs import gibbs, gibbs_step, independent_units
 from .hidden import hidden_gibbs
+from .labels import labelled_gibbs, labelled_gibbs_step
 from .tempering import Tempering, TemperingInfo
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "gibbs_step",
     "hidden_gibbs",
     "independent_units",
+    "labelled_gibbs",
+    "labelled_gibbs_step",
     "log_partition",
     "observe",
 ]
