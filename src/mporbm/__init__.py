@@ -18,7 +18,10 @@ _LAYERS = (
     "sampling",
     "tensor",
 )
-_ESTIMATORS = ("MPORBM", "RBM", "MvRBM", "TvRBM", "BitPlanes", "Binarize", "load")
+_ESTIMATORS = (
+    *("MPORBM", "RBM", "MvRBM", "TvRBM", "MPODBN", "DBN", "MPODBM", "DBM"),
+    *("BitPlanes", "Binarize", "load"),
+)
 __all__ = [*_ESTIMATORS, *_LAYERS]
 
 

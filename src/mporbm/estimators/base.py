@@ -13,7 +13,6 @@ from jax import Array
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import Tags
 
 from ..learning import (
     ArraySource,
@@ -46,22 +45,20 @@ from ..tensor.check import (
 from . import inputs, model_file
 from .compilation import keep_compiled
 from .progress import progress_bar
-from .seeds import generator_of, key_for
-from .trained import Trained
+from .seeds import key_for
+from .trained import TrainedMachine
 
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 """The most samples, and entries of them, that the start and the automatic rate look at."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
-    """The estimator around a machine: its parameters and fitting; a subclass says which coupling.
+class Options:
+    """The parameters that all estimators share; `MPORBM` documents them.
 
-    As a dataclass: its fields are the parameters of the constructor, which only stores them.
-    `MPORBM` documents them.
+    As a dataclass: its fields are parameters of the constructor, which only stores them.
     """
 
-    hidden_shape: Any = field(default=None, kw_only=False)
     visible_shape: Any = None
     visible_units: str = "bernoulli"
     negative_phase: str = "cd"
@@ -79,13 +76,20 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
     on_divergence: Any = "stop"
-    warm_start: bool = False
     checkpoint: Any = None
     checkpoint_interval: int = 1
     feature: str = "probability"
     output: str = "flat"
     verbose: int = 0
     random_state: Any = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoltzmannMachine(CallbackSupportMixin, TrainedMachine, Options, BaseEstimator):
+    """The estimator around a machine: its parameters and fitting; a subclass says which coupling."""
+
+    hidden_shape: Any = field(default=None, kw_only=False)
+    warm_start: bool = False
 
     # What a subclass says
 
@@ -142,8 +146,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
 
         context = self._init_callback_context(max_subtasks=self.n_iter)
         context.call_on_fit_task_begin(estimator=self, X=rows, y=y)
-        plan = machine.coupling.plan(training.settings.batch_size)
-        headline = f"{type(self).__name__}: {plan}"
+        headline = self._headline(machine, training.settings.batch_size)
         with progress_bar(type(self).__name__, self.n_iter, bool(self.verbose), headline) as show:
 
             def on_epoch(training: Training) -> bool:
@@ -393,6 +396,10 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
             "_rate_factor": training.progress.rate_factor,
         }
 
+    def _headline(self, machine: Machine, batch_size: int) -> str:
+        """What stands above the progress bar."""
+        return f"{type(self).__name__}: {machine.coupling.plan(batch_size)}"
+
     def _prepared(self, machine: Machine) -> Machine:
         """The machine as training needs it."""
         return machine
@@ -408,23 +415,7 @@ class BoltzmannMachine(CallbackSupportMixin, Trained, BaseEstimator):
         self.n_features_in_ = math.prod(machine.visible_shape)
         self._n_features_out = math.prod(machine.hidden_shape)
 
-    def _restart_random_numbers(self) -> int:
-        """A seed from `random_state`, and the generator that later draws come from."""
-        generator = generator_of(self.random_state)
-        if generator is np.random.mtrand._rand or isinstance(
-            self.random_state, np.random.RandomState
-        ):
-            generator = np.random.RandomState(generator.randint(2**31))
-        self._random = generator
-        self._seed = int(self._random.randint(2**31))
-        return self._seed
-
     # scikit-learn
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         # Pickles hold what was learnt, not what training would need to go on.

@@ -399,7 +399,11 @@ class MPORBM(Factorised):
 
 def _with_mpo(machine: Machine, mpo: MPO) -> Machine:
     return Machine(
-        MPOCoupling(mpo), machine.visible_bias, machine.hidden_bias, machine.visible_units
+        MPOCoupling(mpo),
+        machine.visible_bias,
+        machine.hidden_bias,
+        machine.visible_units,
+        machine.hidden_units,
     )
 
 

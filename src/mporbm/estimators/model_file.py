@@ -36,11 +36,12 @@ FITTED_CODING = {
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator."""
-    machine: Machine = estimator.machine_
-    arrays = {f"coupling.{k}": a for k, a in enumerate(jax.tree.leaves(machine.coupling))}
-    arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
-    if isinstance(machine.visible_units, Gaussian):
-        arrays["log_variance"] = machine.visible_units.log_variance
+    machines: dict[str, Machine] = estimator._machines()
+    arrays = {
+        name + part: array
+        for name, machine in machines.items()
+        for part, array in _arrays(machine).items()
+    }
     if hasattr(estimator, "base_bias_"):
         arrays["base_bias"] = estimator.base_bias_
     names = getattr(estimator, "feature_names_in_", None)
@@ -52,8 +53,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             name: None if name == "checkpoint" else plain(value)
             for name, value in estimator.get_params(deep=False).items()
         },
-        "visible_shape": list(machine.visible_shape),
-        "hidden_shape": list(machine.hidden_shape),
+        "visible_shape": list(estimator.visible_shape_),
+        "hidden_shape": list(estimator.machine_.hidden_shape),
+        "machines": {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()},
         "n_iter": estimator.n_iter_,
         "seed": estimator._seed,
         "history": estimator.history_,
@@ -74,18 +76,22 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> import mporbm
     >>> model = mporbm.load("digits.safetensors")  # doctest: +SKIP
     """
-    from . import machines
+    from . import deep, machines
 
     arrays, header = storage.read(path, KIND)
     name = os.fspath(path)
     try:
-        classes = {c.__name__: c for c in machines.ESTIMATORS}
+        classes = {c.__name__: c for c in (*machines.ESTIMATORS, *deep.ESTIMATORS)}
         if header["class"] not in classes:
             raise FileFormatError(
                 f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
             )
         estimator = classes[header["class"]](**_parameters(header["parameters"]))
-        estimator._set_machine(_machine(header, arrays))
+        alone = {"": [header["visible_shape"], header["hidden_shape"]]}
+        shapes = header.get("machines", alone)
+        estimator._set_machines(
+            {name: _machine(header["class"], arrays, name, *shapes[name]) for name in shapes}
+        )
         if header["feature_names"] is not None:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         if "base_bias" in arrays:
@@ -146,33 +152,54 @@ def _coding(header: dict[str, Any], visible_shape: tuple[int, ...]) -> Coding:
 
 
 def _tuples(saved: dict[str, Any]) -> dict[str, Any]:
-    return {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
+    return {name: _tuple(value) for name, value in saved.items()}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 def _parameters(saved: dict[str, Any]) -> dict[str, Any]:
     return {**_tuples(saved), "checkpoint": None}
 
 
-def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine:
+def _arrays(machine: Machine) -> dict[str, Any]:
+    """The parameters of a machine by name."""
+    arrays = {f"coupling.{k}": a for k, a in enumerate(jax.tree.leaves(machine.coupling))}
+    arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
+    if isinstance(machine.visible_units, Gaussian):
+        arrays["log_variance"] = machine.visible_units.log_variance
+    return arrays
+
+
+def _machine(
+    kind: str,
+    arrays: dict[str, NDArray[Any]],
+    name: str,
+    visible_shape: list[int],
+    hidden_shape: list[int],
+) -> Machine:
+    """The machine of a name in a file of an estimator's kind."""
     factors: list[NDArray[Any]] = []
-    while f"coupling.{len(factors)}" in arrays:
-        factors.append(arrays[f"coupling.{len(factors)}"])
-    coupling = _coupling(header, factors)
+    while f"{name}coupling.{len(factors)}" in arrays:
+        factors.append(arrays[f"{name}coupling.{len(factors)}"])
+    coupling = _coupling(kind, len(visible_shape), factors)
     units = None
-    if "log_variance" in arrays:
-        units = Gaussian(jnp.exp(arrays["log_variance"]))
-    machine = Machine(coupling, arrays["visible_bias"], arrays["hidden_bias"], units)
+    if f"{name}log_variance" in arrays:
+        units = Gaussian(jnp.exp(arrays[f"{name}log_variance"]))
+    biases = arrays[f"{name}visible_bias"], arrays[f"{name}hidden_bias"]
+    machine = Machine(coupling, *biases, units)
     shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
-    if shapes != [header["visible_shape"], header["hidden_shape"]]:
+    if shapes != [visible_shape, hidden_shape]:
         raise ValueError(f"arrays of a machine of shapes {shapes}")
     return machine
 
 
-def _coupling(header: dict[str, Any], factors: list[NDArray[Any]]) -> Coupling:
-    if header["class"] == "RBM":
-        return DenseCoupling(factors[0], len(header["visible_shape"]))
-    if header["class"] == "MvRBM":
+def _coupling(kind: str, n_visible_modes: int, factors: list[NDArray[Any]]) -> Coupling:
+    if kind in ("RBM", "DBN", "DBM"):
+        return DenseCoupling(factors[0], n_visible_modes)
+    if kind == "MvRBM":
         return KroneckerCoupling(factors)
-    if header["class"] == "TvRBM":
+    if kind == "TvRBM":
         return CPCoupling(factors[:-1], factors[-1])
     return MPOCoupling(MPO(factors))

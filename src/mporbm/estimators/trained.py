@@ -2,6 +2,7 @@
 
 import math
 import os
+from abc import abstractmethod
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..machine import Bernoulli, Machine, exact
@@ -31,10 +33,11 @@ N_MEASURED_ROWS = 1024
 
 
 class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
-    """The methods of a fitted estimator."""
+    """The methods of every fitted estimator."""
 
-    machine_: Machine
+    machine_: Any
     visible_shape_: tuple[int, ...]
+    random_state: Any
     feature: str
     output: str
     verbose: int
@@ -56,7 +59,7 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_choice("feature", self.feature, ("probability", "field", "state"))
         check_choice("output", self.output, ("flat", "tensor"))
         key = key_for(self._seed, 2)
-        features = self._batched(batches.FEATURES[self.feature], rows, key)
+        features = self._batched(self._features()[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
     def reconstruct(self, X: Any) -> NDArray[Any]:
@@ -64,13 +67,11 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         rows = self._rows(X)
         return self._batched(batches.up_and_down, rows)
 
-    # Samples
+    def _features(self) -> dict[str, Any]:
+        """How each feature is computed."""
+        return batches.FEATURES
 
-    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """The visible states V after some Gibbs steps."""
-        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        rows, key = self._rows(V), self._key(random_state)
-        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
+    # Samples
 
     def sample(
         self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
@@ -330,11 +331,6 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     # Likelihood
 
-    def free_energy(self, X: Any) -> NDArray[Any]:
-        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
-        rows = self._rows(X)
-        return self._batched(batches.free_energy, rows)
-
     def log_partition(
         self,
         method: str = "auto",
@@ -364,83 +360,36 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         check_choice("method", method, ("auto", "exact", "ais"))
-        n_units = self._smaller_layer()
+        machine, base = self._undirected()
+        n_units = _smaller_layer(machine)
         if method == "exact" and n_units > exact.MAX_UNITS:
             raise ValueError(
                 f"method='exact': expected at most {exact.MAX_UNITS} units in the smaller layer, "
                 f"got {n_units}; use method='ais'."
             )
         if method == "exact" or (method == "auto" and n_units <= N_ENUMERATED_UNITS):
-            value = float(exact.log_partition(self.machine_))
+            value = float(exact.log_partition(machine))
             return LogPartition(value, 0.0, math.inf, value)
         key = key_for(self._seed, 4) if random_state is None else self._key(random_state)
-        base = getattr(self, "base_bias_", None)
-        return log_partition(
-            key, self.machine_, base, n_chains=n_chains, n_temperatures=n_temperatures
-        )
-
-    def score_samples(self, X: Any) -> NDArray[Any]:
-        """``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
-
-        log Z is that of `log_partition` and computed once; its error is the same for all samples.
-        """
-        rows = self._rows(X)
-        energies = self._batched(batches.free_energy, rows)
-        # Kept as long as the machine is the same.
-        kept = getattr(self, "_partition", None)
-        if kept is None or kept[0] is not self.machine_:
-            kept = self._partition = (self.machine_, self.log_partition().value)
-        scores: NDArray[Any] = -energies - np.asarray(kept[1], energies.dtype)
-        return scores
+        return log_partition(key, machine, base, n_chains=n_chains, n_temperatures=n_temperatures)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
-    def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
-        """``sum_i log p(v_i | the other units)`` of each sample: cheap, and needs no log Z.
+    def _undirected(self) -> tuple[Machine, Any]:
+        """The machine that has a log Z, and the base rates of its visible units, if known."""
+        return self.machine_, getattr(self, "base_bias_", None)
 
-        It is estimated from the conditionals of 64 visible units, the same at every call and for
-        every machine of this shape, so that values can be compared. Bernoulli units only.
-        """
-        rows = self._rows(X)
-        if not isinstance(self.machine_.visible_units, Bernoulli):
-            raise ValueError(
-                "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use "
-                "score_samples."
-            )
-        n_visible = math.prod(self.machine_.visible_shape)
-        units = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
-        chosen = jnp.asarray(units, jnp.int32)
-        return self._batched(batches.pseudo_likelihood, rows, None, chosen)
-
-    def _smaller_layer(self) -> int:
-        """The units of the smaller layer that can be enumerated."""
-        layers = [math.prod(self.machine_.hidden_shape)]
-        if isinstance(self.machine_.visible_units, Bernoulli):
-            layers.append(math.prod(self.machine_.visible_shape))
-        return min(layers)
+    def _less_log_partition(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values minus log Z, which is kept as long as the machine is the same."""
+        kept = getattr(self, "_partition", None)
+        if kept is None or kept[0] is not self.machine_:
+            kept = self._partition = (self.machine_, self.log_partition().value)
+        less: NDArray[Any] = values - np.asarray(kept[1], values.dtype)
+        return less
 
     # Parameters
-
-    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
-        """W as a matrix, visible by hidden units.
-
-        In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
-        field; ``order="F"`` is the paper's Eq. (1).
-        """
-        check_is_fitted(self)
-        return np.asarray(self.machine_.coupling.to_matrix(order))
-
-    @property
-    def visible_bias_(self) -> NDArray[Any]:
-        """B, of shape visible_shape."""
-        return np.asarray(self._fitted_machine("visible_bias_").visible_bias)
-
-    @property
-    def hidden_bias_(self) -> NDArray[Any]:
-        """C, of shape hidden_shape."""
-        return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
 
     @property
     def n_parameters_(self) -> int:
@@ -452,7 +401,19 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_is_fitted(self)
         model_file.save(self, path)
 
-    def _fitted_machine(self, name: str) -> Machine:
+    def _machines(self) -> dict[str, Machine]:
+        """All machines that are kept in a file, by name."""
+        return {"": self.machine_}
+
+    def _set_machines(self, machines: dict[str, Machine]) -> None:
+        """Become a fitted estimator around the machines of a file."""
+        self._set_machine(machines[""])
+
+    @abstractmethod
+    def _set_machine(self, machine: Any) -> None:
+        """Become a fitted estimator around a machine."""
+
+    def _fitted_machine(self, name: str) -> Any:
         if not hasattr(self, "machine_"):
             raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
         return self.machine_
@@ -474,9 +435,95 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         generator = self._random if random_state is None else generator_of(random_state)
         return jax.random.key(int(generator.randint(2**31)))
 
+    def _restart_random_numbers(self) -> int:
+        """A seed from `random_state`, and the generator that later draws come from."""
+        generator = generator_of(self.random_state)
+        if generator is np.random.mtrand._rand or isinstance(
+            self.random_state, np.random.RandomState
+        ):
+            generator = np.random.RandomState(generator.randint(2**31))
+        self._random = generator
+        self._seed = int(self._random.randint(2**31))
+        return self._seed
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
     def _traced(self, noise: float | None) -> Array | None:
         """Noise as an argument of a compiled function; none at all is another program."""
         return jnp.asarray(max(noise, LEAST_NOISE), self.machine_.coupling.dtype) if noise else None
+
+
+class TrainedMachine(Trained):
+    """The methods of a fitted estimator of one machine, which has a free energy."""
+
+    machine_: Machine
+
+    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """The visible states V after some Gibbs steps."""
+        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
+        rows, key = self._rows(V), self._key(random_state)
+        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
+
+    def free_energy(self, X: Any) -> NDArray[Any]:
+        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
+        rows = self._rows(X)
+        return self._batched(batches.free_energy, rows)
+
+    def score_samples(self, X: Any) -> NDArray[Any]:
+        """``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
+
+        log Z is that of `log_partition` and computed once; its error is the same for all samples.
+        """
+        rows = self._rows(X)
+        energies = self._batched(batches.free_energy, rows)
+        return self._less_log_partition(-energies)
+
+    def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
+        """``sum_i log p(v_i | the other units)`` of each sample: cheap, and needs no log Z.
+
+        It is estimated from the conditionals of 64 visible units, the same at every call and for
+        every machine of this shape, so that values can be compared. Bernoulli units only.
+        """
+        rows = self._rows(X)
+        if not isinstance(self.machine_.visible_units, Bernoulli):
+            raise ValueError(
+                "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use "
+                "score_samples."
+            )
+        n_visible = math.prod(self.machine_.visible_shape)
+        units = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
+        chosen = jnp.asarray(units, jnp.int32)
+        return self._batched(batches.pseudo_likelihood, rows, None, chosen)
+
+    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
+        """W as a matrix, visible by hidden units.
+
+        In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
+        field; ``order="F"`` is the paper's Eq. (1).
+        """
+        check_is_fitted(self)
+        return np.asarray(self.machine_.coupling.to_matrix(order))
+
+    @property
+    def visible_bias_(self) -> NDArray[Any]:
+        """B, of shape visible_shape."""
+        return np.asarray(self._fitted_machine("visible_bias_").visible_bias)
+
+    @property
+    def hidden_bias_(self) -> NDArray[Any]:
+        """C, of shape hidden_shape."""
+        return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
+
+
+def _smaller_layer(machine: Machine) -> int:
+    """The units of the smaller layer that can be enumerated."""
+    layers = [math.prod(machine.hidden_shape)]
+    if isinstance(machine.visible_units, Bernoulli):
+        layers.append(math.prod(machine.visible_shape))
+    return min(layers)
 
 
 def _with_known(values: NDArray[Any], rows: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Learning: negative phases x schemes x gauge, and the training loop."""
 
 from .data import ArraySource, StreamSource
+from .deep import MeanField, WakeSleep
 from .gradient import Batch, gradient
 from .negative import (
     ContrastiveDivergence,
@@ -26,6 +27,7 @@ __all__ = [
     "FastPersistentCD",
     "FileFormatError",
     "LearningState",
+    "MeanField",
     "NegativePhase",
     "PackedBits",
     "ParallelTempering",
@@ -39,6 +41,7 @@ __all__ = [
     "StreamSource",
     "Training",
     "TwoSite",
+    "WakeSleep",
     "automatic_rates",
     "gradient",
 ]

@@ -9,7 +9,7 @@ from jax import Array
 
 from ..machine import Coupling, Machine
 from ..tensor.check import check_batch
-from ..tensor.product import Product
+from ..tensor.product import Form
 from .parameters import Parameters
 
 
@@ -51,7 +51,7 @@ def gradient(
     arrays, structure = jax.tree.flatten(machine.coupling)
     moved = range(len(arrays)) if moved is None else moved
 
-    def merge(chosen: list[Array]) -> Product:
+    def merge(chosen: list[Array]) -> Form:
         every = list(arrays)
         for k, array in zip(moved, chosen, strict=True):
             every[k] = array
@@ -74,13 +74,13 @@ def gradient(
 
 
 class _Phase(eqx.Module):
-    coupling: Product
+    coupling: Form
     """``E[grad <V, W(H)>]`` of the merged cores, with the mean of H given V."""
     hidden_rate: Array
     largest_field: Array
 
 
-def _phase(machine: Machine, product: Product, batch: Batch) -> _Phase:
+def _phase(machine: Machine, product: Form, batch: Batch) -> _Phase:
     dtype = machine.coupling.dtype
     visible = check_batch("visible", batch.visible, machine.visible_shape, dtype)
     field, rows = product.contract_rows(visible.reshape(len(visible), -1))

@@ -1,19 +1,26 @@
 """Boltzmann machines as exact mathematical objects: couplings, units, energy, enumeration."""
 
 from . import exact
+from .belief import DeepBelief, Model
 from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from .layered import LayeredCoupling, deep_boltzmann
 from .machine import Machine
-from .units import Bernoulli, Gaussian, Units
+from .units import Bernoulli, Copies, Gaussian, Units
 
 __all__ = [
     "Bernoulli",
     "CPCoupling",
+    "Copies",
     "Coupling",
+    "DeepBelief",
     "DenseCoupling",
     "Gaussian",
     "KroneckerCoupling",
+    "LayeredCoupling",
     "MPOCoupling",
     "Machine",
+    "Model",
     "Units",
+    "deep_boltzmann",
     "exact",
 ]

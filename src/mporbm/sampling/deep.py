@@ -1,0 +1,96 @@
+"""What is inferred and estimated about several layers.
+
+The units of a deep Boltzmann machine are a `Machine`'s (`mporbm.machine.layered`), whose data are
+its first visible units: all samplers are those of machines. Here stand mean-field inference of the
+other layers, the bounds on the log-likelihood, and samples of deep belief networks.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.special import entr
+
+from ..machine import DeepBelief, Machine
+from ..machine.bits import split
+from ..machine.layered import layered
+from ..tensor.plan import MANY_USES
+from .evidence import Evidence, mean_field, posterior_sample
+
+N_MEAN_FIELD = 10
+"""The passes of mean-field inference."""
+
+
+def infer_layers(machine: Machine, visible: Array, n_steps: int = N_MEAN_FIELD) -> Array:
+    """All even layers of a deep machine: the data, and the mean-field means of the others.
+
+    The means are those of the best independent units q, found one half of the layers after the
+    other.
+    """
+    value, observed = widened(machine, visible, jnp.ones_like(visible, bool))
+    return mean_field(machine, Evidence.of_known(value, observed), n_steps).mean
+
+
+def widened(machine: Machine, visible: Array, observed: Array) -> tuple[Array, Array]:
+    """Data, and which of them were seen, as visible units of a deep machine."""
+    n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
+    room = (0, 0), (0, n_even - n_data)
+    return (
+        jnp.pad(visible.reshape(len(visible), n_data), room),
+        jnp.pad(observed.reshape(len(visible), n_data), room),
+    )
+
+
+def variational_free_energy(machine: Machine, visible: Array) -> Array:
+    """``E_q[E(X)] - entropy(q)`` from what `infer_layers` gave: at least the free energy F(V).
+
+    The best q of the odd layers is summed out as if the even ones were at their means, since the
+    energy is linear in these.
+    """
+    n_data = layered(machine).sizes[0]
+    return machine.free_energy(visible) - entr(visible[:, n_data:]).sum(axis=-1)
+
+
+def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int) -> Array:
+    """``E_q[log p(X_0..X_{L-1}) - log q(X_1..X_{L-1} | X_0)] + log Z`` of the machine on top.
+
+    Less log Z this is at most ``log p(V)``. The mean is over `n_samples` passes up; the entropy of
+    a layer given the one below is exact.
+    """
+    belief = belief.planned(len(visible), MANY_USES)
+
+    def passed(key: Array) -> Array:
+        states = belief.up_samples(key, visible)
+        bound = -belief.top.free_energy(states[-1])
+        for k, (up, down) in enumerate(zip(belief.recognition, belief.generation, strict=True)):
+            field = up.hidden_field(states[k])
+            entropy = up.hidden_units.log_partition(field) - field * up.hidden_units.mean(field)
+            likelihood = down.visible_units.log_density(
+                states[k], down.visible_field(states[k + 1])
+            )
+            bound = bound + _total(entropy) + _total(likelihood)
+        return bound
+
+    total = jax.lax.fori_loop(
+        0,
+        n_samples,
+        lambda k, total: total + passed(jax.random.fold_in(key, k)),
+        jnp.zeros(len(visible), visible.dtype),
+    )
+    mean: Array = total / n_samples
+    return mean
+
+
+def belief_sample(key: Array, belief: DeepBelief, n_samples: int, n_steps: Any) -> Array:
+    """Samples: chains of `n_steps` of the machine on top, and a pass down of random states."""
+    chain, down = split(key)
+    top = belief.top
+    nothing = jnp.zeros((n_samples, *top.visible_shape), top.coupling.dtype)
+    evidence = Evidence.of_known(nothing, jnp.zeros((), bool))
+    return belief.down_samples(down, posterior_sample(chain, top, evidence, n_steps))[0]
+
+
+def _total(terms: Array) -> Array:
+    return terms.reshape(len(terms), math.prod(terms.shape[1:])).sum(axis=-1)
