@@ -130,6 +130,26 @@ def tiny_machine(kind: str = "mpo", seed: int = 0, scale: float = 1.0, rank: int
     )
 
 
+LAYERS = (VISIBLE, HIDDEN, (2, 1), (1, 2))
+"""The layers of the deepest tiny stack."""
+
+
+def tiny_stack(n_layers: int = 2, kind: str = "mpo", seed: int = 0, gaussian: bool = False):
+    """Machines of which each has the hidden layer of the one before as its visible layer."""
+    rng = np.random.default_rng(seed)
+    shapes = zip(LAYERS, LAYERS[1 : n_layers + 1], strict=False)
+    return tuple(
+        random_machine(random_coupling(kind, *pair, 2, rng), rng, gaussian and pair[0] == VISIBLE)
+        for pair in shapes
+    )
+
+
+def data_distribution(deep: Machine) -> np.ndarray:
+    """``p(V)`` of a tiny deep machine: that of its even layers, summed over all but the first."""
+    even = np.asarray(exact.visible_distribution(deep))
+    return even.reshape(2 ** math.prod(VISIBLE), -1).sum(axis=1)
+
+
 def exact_samples(machine: Machine, n_samples: int, rng) -> np.ndarray:
     """Independent visible states drawn from the enumerated distribution."""
     probabilities = np.asarray(exact.visible_distribution(machine))

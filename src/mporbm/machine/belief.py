@@ -4,6 +4,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from ..tensor.plan import N_USES
@@ -89,9 +90,10 @@ class DeepBelief(eqx.Module):
 
     def up_mean(self, visible: Any) -> Array:
         """X_{L-1} by a pass of means."""
+        state = jnp.asarray(visible)
         for machine in self.recognition:
-            visible = machine.hidden_mean(visible)
-        return visible
+            state = machine.hidden_mean(state)
+        return state
 
     def up_samples(self, key: Array, visible: Array) -> list[Array]:
         """X_0..X_{L-1}, drawn one after the other from q."""

@@ -49,8 +49,8 @@ def variational_free_energy(machine: Machine, visible: Array) -> Array:
     The best q of the odd layers is summed out as if the even ones were at their means, since the
     energy is linear in these.
     """
-    n_data = layered(machine).sizes[0]
-    return machine.free_energy(visible) - entr(visible[:, n_data:]).sum(axis=-1)
+    inferred = visible[:, layered(machine).sizes[0] :]
+    return machine.free_energy(visible) - (entr(inferred) + entr(1.0 - inferred)).sum(axis=-1)
 
 
 def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int) -> Array:
