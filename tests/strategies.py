@@ -1,5 +1,6 @@
 """Random trains and machines for property tests, drawn with NumPy, which compiles nothing."""
 
+import itertools
 import math
 
 import jax
@@ -137,7 +138,7 @@ LAYERS = (VISIBLE, HIDDEN, (2, 1), (1, 2))
 def tiny_stack(n_layers: int = 2, kind: str = "mpo", seed: int = 0, gaussian: bool = False):
     """Machines of which each has the hidden layer of the one before as its visible layer."""
     rng = np.random.default_rng(seed)
-    shapes = zip(LAYERS, LAYERS[1 : n_layers + 1], strict=False)
+    shapes = itertools.pairwise(LAYERS[: n_layers + 1])
     return tuple(
         random_machine(random_coupling(kind, *pair, 2, rng), rng, gaussian and pair[0] == VISIBLE)
         for pair in shapes

@@ -26,7 +26,9 @@ DEPTHS = (1, 2, 3)
 
 
 def random_layers(n_layers, rng, n_samples=5):
-    return [rng.integers(0, 2, (n_samples, *shape)).astype(float) for shape in LAYERS[: n_layers + 1]]
+    return [
+        rng.integers(0, 2, (n_samples, *shape)).astype(float) for shape in LAYERS[: n_layers + 1]
+    ]
 
 
 def halves(layers):
@@ -109,9 +111,7 @@ def test_the_stack_of_a_deep_machine_makes_it_again(gaussian):
 def test_a_middle_layer_is_the_geometric_mean_of_doubled_machines(rng):
     """The log-odds of X_1 are the mean of those that the machines below and above give it."""
     below, above = tiny_stack(2)
-    below = Machine(
-        below.coupling, below.visible_bias, below.hidden_bias, Copies(Bernoulli(), 2)
-    )
+    below = Machine(below.coupling, below.visible_bias, below.hidden_bias, Copies(Bernoulli(), 2))
     above = Machine(
         above.coupling,
         above.visible_bias,
@@ -141,7 +141,8 @@ def test_copies_are_the_sum_of_units_in_one_field(key):
     fields = np.array([-1.0, 2.0])
     means = 2 * scipy.special.expit(fields)
     inner = (means * (1 - means / 2)).mean()
-    assert_allclose(copies.total_variance(jnp.asarray(means.mean()), jnp.asarray(means.var())), inner + means.var())
+    found = copies.total_variance(jnp.asarray(means.mean()), jnp.asarray(means.var()))
+    assert_allclose(found, inner + means.var())
     gaussian = Copies(Gaussian(1.5), 2)
     assert_allclose(gaussian.total_variance(jnp.array(1.0), jnp.array(0.2)), 3.2)
     assert_allclose(gaussian.potential(jnp.array(2.0)), 2.0**2 / (2 * 2 * 1.5))

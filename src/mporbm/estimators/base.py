@@ -86,7 +86,7 @@ class Options:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BoltzmannMachine(CallbackSupportMixin, TrainedMachine, Options, BaseEstimator):
-    """The estimator around a machine: its parameters and fitting; a subclass says which coupling."""
+    """The estimator around a machine: parameters and fitting; a subclass says which coupling."""
 
     hidden_shape: Any = field(default=None, kw_only=False)
     warm_start: bool = False
@@ -257,7 +257,7 @@ class BoltzmannMachine(CallbackSupportMixin, TrainedMachine, Options, BaseEstima
             ArraySource(source.rows, source.weight, watched),
         )
 
-    def _starting_machine(self, seed: int, source: Source) -> Machine:
+    def _starting_machine(self, seed: int, source: Source) -> Any:
         """Small random weights, or with `warm_start` those that are there."""
         if self.warm_start and hasattr(self, "machine_"):
             if self.machine_.visible_shape != self.visible_shape_:
@@ -285,7 +285,7 @@ class BoltzmannMachine(CallbackSupportMixin, TrainedMachine, Options, BaseEstima
 
     def _training(
         self,
-        machine: Machine,
+        machine: Any,
         source: Source,
         validation: Source | None,
         seed: int,
@@ -339,7 +339,7 @@ class BoltzmannMachine(CallbackSupportMixin, TrainedMachine, Options, BaseEstima
         self,
         source: Source,
         scheme: Scheme,
-        machine: Machine,
+        machine: Any,
         batch_size: int,
         partial_fit: bool,
     ) -> Rates:
@@ -396,19 +396,19 @@ class BoltzmannMachine(CallbackSupportMixin, TrainedMachine, Options, BaseEstima
             "_rate_factor": training.progress.rate_factor,
         }
 
-    def _headline(self, machine: Machine, batch_size: int) -> str:
+    def _headline(self, machine: Any, batch_size: int) -> str:
         """What stands above the progress bar."""
         return f"{type(self).__name__}: {machine.coupling.plan(batch_size)}"
 
-    def _prepared(self, machine: Machine) -> Machine:
+    def _prepared(self, machine: Any) -> Any:
         """The machine as training needs it."""
         return machine
 
-    def _finished(self, machine: Machine) -> Machine:
+    def _finished(self, machine: Any) -> Any:
         """The machine as users see it."""
         return machine
 
-    def _set_machine(self, machine: Machine) -> None:
+    def _set_machine(self, machine: Any) -> None:
         """Become a fitted estimator around a machine."""
         self.machine_ = machine
         self.visible_shape_ = machine.visible_shape

@@ -5,7 +5,7 @@ import os
 import zlib
 from abc import abstractmethod
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +31,6 @@ from .trained import Trained
 
 N_BOUND_SAMPLES = 100
 """The passes up that the bound of a deep belief network is averaged over."""
-FINE_RATE = 0.1
-"""The share of the automatic rate at which all layers learn together."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -43,7 +41,7 @@ class Deep(Trained, Options, BaseEstimator):
     """
 
     hidden_shapes: Any = field(default=None, kw_only=False)
-    n_iter_fine_tuning: int = 0
+    n_iter_fine_tuning: int = 50
 
     # What a subclass says
 
@@ -86,7 +84,8 @@ class Deep(Trained, Options, BaseEstimator):
         keep_compiled()
         data = inputs.check_rows(self, X, reset=True)
         shapes = self._hidden_shapes()
-        rows, held, stack, self.history_ = data, X_val, [], []
+        rows, held, stack = data, X_val, []
+        self.history_: list[dict[str, Any]] = []
         for number, shape in enumerate(shapes):
             layer = self._layer(number, len(shapes))
             first = number == 0
@@ -184,9 +183,6 @@ class Together(Factorised):
     def _scheme(self) -> Scheme:
         return self.way
 
-    def _initial_rates(self, *arguments: Any) -> Rates:
-        return super()._initial_rates(*arguments) * FINE_RATE
-
     def _headline(self, machine: Any, batch_size: int) -> str:
         return "all layers together"
 
@@ -267,12 +263,11 @@ class Belief(Deep):
         return {**below, "top.": self.machine_.top}
 
     def _set_machines(self, machines: dict[str, Machine]) -> None:
-        n_below = len(machines) // 2
-        sides = [
-            tuple(machines[f"{side}.{k}."] for k in range(n_below))
+        up, down = (
+            tuple(machines[f"{side}.{k}."] for k in range(len(machines) // 2))
             for side in ("recognition", "generation")
-        ]
-        self._set_machine(DeepBelief(*sides, machines["top."]))
+        )
+        self._set_machine(DeepBelief(up, down, machines["top."]))
 
 
 @batches.compiled
@@ -301,7 +296,54 @@ class DBN(Belief):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MPODBN(Belief, Tensors):
-    """Deep belief network whose layers are coupled by matrix product operators.
+    """Deep belief network with layers coupled by matrix product operators (Hinton et al. 2006).
+
+    ``p(X_0..X_L) = p(X_0 | X_1) ... p(X_{L-2} | X_{L-1}) p(X_{L-1}, X_L)``: an `MPORBM` on top of
+    directed layers. Every layer is an `MPORBM` that learns the hidden probabilities of the one
+    below; tensors go in and tensors come out. Fine-tuning is the up-down algorithm, after which
+    the couplings that infer (`machine_.recognition`) are others than those that generate.
+
+    Features are those of the last layer after a pass of means. `sample` runs chains of the machine
+    on top and then draws downwards. `complete` and `denoise` repeat passes of random states up to
+    the last layer and down again, with known values clamped, and average what the last step gives:
+    approximately the posterior mean, as layers below the top are inferred by recognition, which
+    only approximates their posterior. `score_samples` is a lower bound.
+
+    Parameters
+    ----------
+    hidden_shapes
+        The shape of every hidden layer, such as ``[(10, 10), (8, 8)]``, with as many modes as the
+        samples have; by default two layers of the shape of the samples.
+    n_iter_fine_tuning
+        Epochs in which all layers learn together, after `n_iter` epochs of each alone.
+    rank, boundary, scheme, gauge, rank_tolerance
+        Of every layer, as for `MPORBM`. Fine-tuning moves all cores at once.
+    checkpoint
+        Every stage has a file of its own, with ``.layer-1``, ``.layer-2``, ..., ``.fine-tuning``
+        added to this name. A `fit` that finds them goes on where it was.
+    visible_shape, visible_units, negative_phase, n_gibbs, learning_rate, schedule, momentum, \
+    weight_decay, sparsity_target, sparsity_cost, init, batch_size, n_iter, early_stopping, \
+    validation_fraction, n_iter_no_change, on_divergence, checkpoint_interval, feature, output, \
+    verbose, random_state
+        As for `MPORBM`, at every stage.
+
+    Attributes
+    ----------
+    machine_
+        The learnt `mporbm.machine.DeepBelief`.
+    layers_
+        Its layers as machines, the lowest first: what generates.
+    ranks_
+        For every layer the rank of each bond.
+    n_parameters_
+        The number of weights that generate, biases excluded.
+    history_
+        What `MPORBM` watches in every epoch, with its ``"stage"``. The score of fine-tuning is
+        minus the reconstruction error.
+    n_iter_
+        The epochs of all stages.
+    base_bias_
+        The visible bias that independent units would need to have the means of the data.
 
     Examples
     --------
@@ -372,7 +414,7 @@ class Boltzmann(Deep):
 
     negative_phase: str = "pcd"
     n_gibbs: int = 5
-    n_iter_fine_tuning: int = 50
+    schedule: Any = "linear"
 
     def _stacked(self, stack: tuple[Machine, ...]) -> Machine:
         return deep_boltzmann(stack)
@@ -408,20 +450,19 @@ class Boltzmann(Deep):
     # Evidence is about all even layers, of which nothing but the lowest is seen.
 
     def _infer(self, rows: Any, observed: Any, *arguments: Any) -> Any:
-        answer = super()._infer(*self._widened(rows, observed), *arguments)
+        answer = super()._infer(self._widened(rows), self._widened(observed), *arguments)
         return jax.tree.map(self._narrowed, answer)
 
     def _draws(self, rows: Any, observed: Any, *arguments: Any, **options: Any) -> NDArray[Any]:
-        drawn = super()._draws(*self._widened(rows, observed), *arguments, **options)
-        return self._narrowed(drawn)
+        wide = self._widened(rows), self._widened(observed)
+        return self._narrowed(super()._draws(*wide, *arguments, **options))
 
     def _estimate_noise(self, rows: Any, observed: Any) -> float:
-        return super()._estimate_noise(*self._widened(rows, observed))
+        return super()._estimate_noise(self._widened(rows), self._widened(observed))
 
-    def _widened(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        n_even = self.machine_.visible_shape[0]
-        flat = [array.reshape(len(array), -1) for array in arrays]
-        return [np.pad(array, ((0, 0), (0, n_even - array.shape[1]))) for array in flat]
+    def _widened(self, data: NDArray[Any]) -> NDArray[Any]:
+        n_others = self.machine_.visible_shape[0] - self.n_features_in_
+        return np.pad(data.reshape(len(data), -1), ((0, 0), (0, n_others)))
 
     def _narrowed(self, even: NDArray[Any]) -> NDArray[Any]:
         return even[:, : self.n_features_in_].reshape(len(even), *self.visible_shape_)
@@ -488,7 +529,55 @@ class DBM(Boltzmann):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MPODBM(Boltzmann, Tensors):
-    """Deep Boltzmann machine whose layers are coupled by matrix product operators.
+    """Deep Boltzmann machine with layers coupled by matrix product operators.
+
+    ``-E(X_0..X_L) = sum_k <X_{k-1}, W_k(X_k)> + sum_k <B_k, X_k>`` (Salakhutdinov & Hinton 2009).
+    Layers are pre-trained one after the other, with copies that stand for the layers that are
+    missing (`mporbm.machine.layered.deep_boltzmann`). Then all learn together, with mean-field
+    inference for the data and persistent chains for the model.
+
+    Features are the mean-field means of the last layer. `sample`, `complete` and `denoise` are
+    Gibbs sampling of even and odd layers in turns, from the exact conditionals. `score_samples` is
+    a lower bound.
+
+    Parameters
+    ----------
+    hidden_shapes
+        The shape of every hidden layer, such as ``[(10, 10), (8, 8)]``, with as many modes as the
+        samples have; by default two layers of the shape of the samples.
+    n_iter_fine_tuning
+        Epochs in which all layers learn together, after `n_iter` epochs of each alone.
+    negative_phase, n_gibbs, schedule
+        As for `MPORBM`, at every stage. Chains that begin at the data know little of a model of
+        several layers, and the noise of persistent ones must fade: by default five steps of these,
+        and a rate that falls to 0.
+    rank, boundary, scheme, gauge, rank_tolerance
+        Of every layer, as for `MPORBM`. Fine-tuning moves all cores at once.
+    checkpoint
+        Every stage has a file of its own, with ``.layer-1``, ``.layer-2``, ..., ``.fine-tuning``
+        added to this name. A `fit` that finds them goes on where it was.
+    visible_shape, visible_units, learning_rate, momentum, weight_decay, \
+    sparsity_target, sparsity_cost, init, batch_size, n_iter, early_stopping, \
+    validation_fraction, n_iter_no_change, on_divergence, checkpoint_interval, feature, output, \
+    verbose, random_state
+        As for `MPORBM`, at every stage.
+
+    Attributes
+    ----------
+    machine_
+        The learnt `mporbm.machine.Machine`, between all even and all odd layers.
+    layers_
+        Every coupling with its biases as a machine, the lowest first.
+    ranks_
+        For every layer the rank of each bond.
+    n_parameters_
+        The number of weights, biases excluded.
+    history_
+        What `MPORBM` watches in every epoch, with its ``"stage"``.
+    n_iter_
+        The epochs of all stages.
+    base_bias_
+        The visible bias that independent units would need to have the means of the data.
 
     Examples
     --------

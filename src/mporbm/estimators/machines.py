@@ -287,7 +287,8 @@ class MPORBM(Factorised):
         return self._mpo("ranks_").ranks
 
     def _mpo(self, name: str) -> MPO:
-        return self._fitted_machine(name).coupling.to_mpo().mpo
+        coupling: Coupling = self._fitted_machine(name).coupling
+        return coupling.to_mpo().mpo
 
     @classmethod
     def from_rbm(

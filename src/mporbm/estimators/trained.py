@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..machine import Bernoulli, Machine, exact
+from ..machine import Bernoulli, Coupling, Machine, exact
 from ..sampling import LogPartition, log_partition
 from ..tensor.check import check_choice, check_integer, check_real
 from ..tensor.index import Order
@@ -394,7 +394,8 @@ class Trained(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     @property
     def n_parameters_(self) -> int:
         """The number of weights, biases excluded, as the paper counts."""
-        return self._fitted_machine("n_parameters_").coupling.n_parameters
+        coupling: Coupling = self._fitted_machine("n_parameters_").coupling
+        return coupling.n_parameters
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `mporbm.load` reads."""

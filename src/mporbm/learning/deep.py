@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import DeepBelief, Machine, Units
+from ..machine import DeepBelief, Machine
 from ..machine.bits import split
 from ..machine.layered import layered
 from ..sampling.deep import infer_layers, variational_free_energy
@@ -128,18 +128,18 @@ class WakeSleep(Scheme):
 
 
 def conditional_gradient(
-    machine: Machine, visible: Batch, hidden: Array, *, upwards: bool
+    machine: Machine, low: Batch, high: Array, *, upwards: bool
 ) -> tuple[Parameters, StepInfo]:
-    """The gradient of ``E[log p(H | V)]`` (upwards), or of ``E[log p(V | H)]``, over pairs."""
+    """The gradient of ``E[log p(H | V)]`` (upwards) or ``E[log p(V | H)]``, over pairs V, H."""
 
     def log_likelihood(machine: Machine) -> tuple[Array, Array]:
-        units: Units
         if upwards:
-            units, state, field = machine.hidden_units, hidden, machine.hidden_field(visible.visible)
+            field = machine.hidden_field(low.visible)
+            terms = machine.hidden_units.log_density(high, field)
         else:
-            units, state, field = machine.visible_units, visible.visible, machine.visible_field(hidden)
-        terms = units.log_density(state, field)
-        return visible.mean(terms.reshape(len(terms), -1).sum(axis=1)), jnp.abs(field).max()
+            field = machine.visible_field(high)
+            terms = machine.visible_units.log_density(low.visible, field)
+        return low.mean(terms.reshape(len(terms), -1).sum(axis=1)), jnp.abs(field).max()
 
     slope, largest = jax.grad(log_likelihood, has_aux=True)(machine)
     ascent = Parameters.of(slope)

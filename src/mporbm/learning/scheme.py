@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..machine import Coupling, Machine, Model
+from ..machine import Coupling, Machine
 from ..machine.bits import split
 from .gauge import carried, natural, shares
 from .gradient import Batch, GradientInfo, gradient
@@ -98,8 +98,9 @@ class Rule(eqx.Module):
 class LearningState(eqx.Module):
     """All that an update changes."""
 
-    machine: Model
+    machine: Any
     velocity: Any
+    """Parameters, or those of every machine that a scheme moves."""
     former: tuple[Any, ...]
     """With the gauge, the coupling that each factor's velocity belongs to."""
     chains: Any
@@ -135,7 +136,8 @@ class Scheme(eqx.Module):
         """Larger fields than this are those of a training that diverges."""
         largest = float(np.abs(np.asarray(stored, np.float64)).max(initial=1.0))
         # Sensible weights stay far below: on average 1 for every visible unit.
-        return 1000.0 + math.prod(machine.visible_shape) * largest**2
+        n_visible: int = math.prod(machine.visible_shape)
+        return 1000.0 + n_visible * largest**2
 
     def init(self, key: Array, rule: Rule, machine: Any, n_chains: int) -> LearningState:
         """No velocity, fresh chains."""

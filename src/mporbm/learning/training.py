@@ -139,7 +139,7 @@ class Training:
         if continued is not None and _alike(continued, self.state):
             self.state = continued
         self.progress = progress or checkpoint.Progress()
-        self.best_machine: Model | None = None
+        self.best_machine: Any = None
         n_visible = math.prod(machine.visible_shape)
         self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
         n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
@@ -162,7 +162,7 @@ class Training:
             self._resume(settings.checkpoint)
 
     @property
-    def machine(self) -> Model:
+    def machine(self) -> Any:
         """The machine as it is now; with early stopping, the best one so far."""
         return self.state.machine if self.best_machine is None else self.best_machine
 

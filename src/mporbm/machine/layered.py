@@ -180,7 +180,7 @@ def deep_boltzmann(stack: Sequence[Machine]) -> Machine:
 
 
 def stack_of(machine: Machine) -> tuple[Machine, ...]:
-    """The machines that `deep_boltzmann` makes a deep machine of: every coupling with its biases."""
+    """What `deep_boltzmann` makes a deep machine of: every coupling with its biases."""
     coupling = layered(machine)
     biases = coupling.layers(machine.visible_bias, machine.hidden_bias)
     units: Units = Bernoulli()

@@ -217,11 +217,10 @@ def _variance(machine: Model, mean: Array) -> Array:
     return machine.visible_units.total_variance(mean, jnp.zeros((), mean.dtype))
 
 
-def _log_variance(machine: Model) -> Array:
-    """That of Gaussian visible units."""
+def _log_variance(machine: Any) -> Any:
+    """Where a machine keeps that of Gaussian visible units."""
     lowest = machine.lowest if isinstance(machine, DeepBelief) else machine
-    log_variance: Array = lowest.visible_units.log_variance
-    return log_variance
+    return lowest.visible_units.log_variance
 
 
 def _known_exactly(evidence: Evidence, mean: Array, variance: Array) -> Posterior:
