@@ -247,8 +247,8 @@ class Belief(Deep):
         """A lower bound on ``log p(V)`` of each sample.
 
         ``E_q[log p(V, X_1..X_{L-1}) - log q(X_1..X_{L-1} | V)]`` with the recognition distribution
-        q, as the mean over 100 passes up; log Z of the machine on top is that of `log_partition`.
-        With one layer it is ``log p(V)`` itself.
+        q, as the mean over 100 passes up, the same at every call; log Z of the machine on top is
+        that of `log_partition`. With one layer it is ``log p(V)`` itself.
         """
         bounds = self._batched(bound, self._rows(X), key_for(self._seed, 3))
         return self._less_log_partition(bounds)

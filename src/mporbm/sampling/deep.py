@@ -5,7 +5,6 @@ its first visible units: all samplers are those of machines. Here stand mean-fie
 other layers, the bounds on the log-likelihood, and samples of deep belief networks.
 """
 
-import math
 from typing import Any
 
 import jax
@@ -14,7 +13,7 @@ from jax import Array
 from jax.scipy.special import entr
 
 from ..machine import DeepBelief, Machine
-from ..machine.bits import split
+from ..machine.bits import random_bits, split
 from ..machine.layered import layered
 from ..tensor.plan import MANY_USES
 from .evidence import Evidence, mean_field, posterior_sample
@@ -57,12 +56,14 @@ def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int)
     """``E_q[log p(X_0..X_{L-1}) - log q(X_1..X_{L-1} | X_0)] + log Z`` of the machine on top.
 
     Less log Z this is at most ``log p(V)``. The mean is over `n_samples` passes up; the entropy of
-    a layer given the one below is exact.
+    a layer given the one below is exact. The random numbers of a sample depend on it, and not on
+    where in a batch it stands.
     """
     belief = belief.planned(len(visible), MANY_USES)
+    keys = _keys_of(key, visible)
 
-    def passed(key: Array) -> Array:
-        states = belief.up_samples(key, visible)
+    def passed(key: Array, visible: Array) -> Array:
+        states = [state[None] for state in belief.up_samples(key, visible)]
         bound = -belief.top.free_energy(states[-1])
         for k, (up, down) in enumerate(zip(belief.recognition, belief.generation, strict=True)):
             field = up.hidden_field(states[k])
@@ -70,17 +71,27 @@ def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int)
             likelihood = down.visible_units.log_density(
                 states[k], down.visible_field(states[k + 1])
             )
-            bound = bound + _total(entropy) + _total(likelihood)
-        return bound
+            bound = bound + entropy.sum() + likelihood.sum()
+        return bound[0]
 
-    total = jax.lax.fori_loop(
-        0,
-        n_samples,
-        lambda k, total: total + passed(jax.random.fold_in(key, k)),
-        jnp.zeros(len(visible), visible.dtype),
-    )
+    def add(number: Array, total: Array) -> Array:
+        chosen = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+        return total + jax.vmap(passed)(chosen, visible)
+
+    total = jax.lax.fori_loop(0, n_samples, add, jnp.zeros(len(visible), visible.dtype))
     mean: Array = total / n_samples
     return mean
+
+
+def _keys_of(key: Array, visible: Array) -> Array:
+    """A key for each sample, by a hash of its values: exact, whatever stands around it."""
+    values = visible.reshape(len(visible), -1).astype(jnp.float32)
+    words = jax.lax.bitcast_convert_type(values, jnp.uint32)
+    # The last bits of small numbers are 0, and a product would lose the others.
+    words = words ^ (words >> 16)
+    codes = (words * random_bits(key, words.shape[1:])).sum(axis=1, dtype=jnp.uint32)
+    keys: Array = jax.vmap(lambda code: jax.random.fold_in(key, code))(codes)
+    return keys
 
 
 def belief_sample(key: Array, belief: DeepBelief, n_samples: int, n_steps: Any) -> Array:
@@ -90,7 +101,3 @@ def belief_sample(key: Array, belief: DeepBelief, n_samples: int, n_steps: Any) 
     nothing = jnp.zeros((n_samples, *top.visible_shape), top.coupling.dtype)
     evidence = Evidence.of_known(nothing, jnp.zeros((), bool))
     return belief.down_samples(down, posterior_sample(chain, top, evidence, n_steps))[0]
-
-
-def _total(terms: Array) -> Array:
-    return terms.reshape(len(terms), math.prod(terms.shape[1:])).sum(axis=-1)

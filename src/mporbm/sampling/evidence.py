@@ -219,7 +219,7 @@ def _variance(machine: Model, mean: Array) -> Array:
 
 def _log_variance(machine: Any) -> Any:
     """Where a machine keeps that of Gaussian visible units."""
-    lowest = machine.lowest if isinstance(machine, DeepBelief) else machine
+    lowest: Any = machine.lowest if isinstance(machine, DeepBelief) else machine
     return lowest.visible_units.log_variance
 
 
