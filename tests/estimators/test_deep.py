@@ -286,6 +286,8 @@ WRONG = [
     ({"scheme": "all"}, ValueError, "scheme='all': expected"),
     ({"rank": 0}, ValueError, "rank=0: expected"),
     ({"feature": "mean"}, ValueError, "feature='mean': expected"),
+    ({"output": "rows"}, ValueError, "output='rows': expected"),
+    ({"checkpoint": 5}, TypeError, "checkpoint=5: expected the path of a file or None, got int"),
 ]
 
 
@@ -294,7 +296,7 @@ WRONG = [
 def test_bad_parameters_are_named(changed, error, message):
     for estimator in TENSORS:
         with pytest.raises(error, match=message):
-            clone(estimator).set_params(**changed).fit(X)
+            clone(estimator).set_params(**{"n_iter_fine_tuning": 0, **changed}).fit(X)
 
 
 def test_bad_samples_are_named():

@@ -76,6 +76,8 @@ class Deep(Trained, Options, BaseEstimator):
         """
         weight = BoltzmannMachine._take_weight(fit_params)
         check_integer("n_iter_fine_tuning", self.n_iter_fine_tuning, minimum=0)
+        # What any layer would refuse, before the first one learns.
+        self._shared_with(self._layer(0, 1))._check_parameters()
         if inputs.is_stream(X):
             raise ValueError(
                 "X: expected an array, which may be memory-mapped, got a stream; each layer learns "
@@ -131,13 +133,18 @@ class Deep(Trained, Options, BaseEstimator):
 
         Every stage has a checkpoint of its own. After a kill, finished ones are read from theirs.
         """
-        names = {entry.name for entry in fields(learner)} & {entry.name for entry in fields(self)}
-        shared = {name: getattr(self, name) for name in names}
         if self.checkpoint is not None:
-            shared["checkpoint"] = f"{os.fspath(self.checkpoint)}.{stage.replace(' ', '-')}"
+            own["checkpoint"] = f"{os.fspath(self.checkpoint)}.{stage.replace(' ', '-')}"
         rows, held, weight = data
-        learner.set_params(**{**shared, **own}).fit(rows, X_val=held, sample_weight=weight)
+        self._shared_with(learner).set_params(**own)
+        learner.fit(rows, X_val=held, sample_weight=weight)
         self.history_ += [{**entry, "stage": stage} for entry in learner.history_]
+
+    def _shared_with(self, learner: BoltzmannMachine) -> BoltzmannMachine:
+        """An estimator that has the parameters of this one, as far as both have them."""
+        names = {entry.name for entry in fields(learner)} & {entry.name for entry in fields(self)}
+        learner.set_params(**{name: getattr(self, name) for name in names})
+        return learner
 
     def _hidden_shapes(self) -> list[tuple[int, ...]]:
         """One shape for every layer."""
