@@ -1,5 +1,6 @@
 """Random trains and machines for property tests, drawn with NumPy, which compiles nothing."""
 
+import itertools
 import math
 
 import jax
@@ -155,6 +156,26 @@ def binary_states(shape) -> np.ndarray:
     """Every state of a layer of binary units as a row."""
     n_units = math.prod(shape)
     return (np.arange(2**n_units)[:, None] >> np.arange(n_units)[::-1] & 1).astype(float)
+
+
+LAYERS = (VISIBLE, HIDDEN, (2, 1), (1, 2))
+"""The layers of the deepest tiny stack."""
+
+
+def tiny_stack(n_layers: int = 2, kind: str = "mpo", seed: int = 0, gaussian: bool = False):
+    """Machines of which each has the hidden layer of the one before as its visible layer."""
+    rng = np.random.default_rng(seed)
+    shapes = itertools.pairwise(LAYERS[: n_layers + 1])
+    return tuple(
+        random_machine(random_coupling(kind, *pair, 2, rng), rng, gaussian and pair[0] == VISIBLE)
+        for pair in shapes
+    )
+
+
+def data_distribution(deep: Machine) -> np.ndarray:
+    """``p(V)`` of a tiny deep machine: that of its even layers, summed over all but the first."""
+    even = np.asarray(exact.visible_distribution(deep))
+    return even.reshape(2 ** math.prod(VISIBLE), -1).sum(axis=1)
 
 
 def exact_samples(machine: Machine, n_samples: int, rng) -> np.ndarray:

@@ -19,7 +19,8 @@ _LAYERS = (
     "tensor",
 )
 _ESTIMATORS = (
-    *("MPORBM", "RBM", "MvRBM", "TvRBM", "MPOClassRBM", "ClassRBM"),
+    *("MPORBM", "RBM", "MvRBM", "TvRBM", "MPODBN", "DBN", "MPODBM", "DBM"),
+    *("MPOClassRBM", "ClassRBM"),
     *("BitPlanes", "Binarize", "load"),
 )
 __all__ = [*_ESTIMATORS, *_LAYERS]

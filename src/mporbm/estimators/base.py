@@ -13,7 +13,6 @@ from jax import Array
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import Tags
 
 from ..learning import (
     ArraySource,
@@ -43,25 +42,24 @@ from ..tensor.check import (
     check_real,
     check_shape,
 )
+from ..tensor.index import Order
 from . import inputs, model_file
 from .compilation import keep_compiled
 from .fitted import Fitted
 from .progress import progress_bar
-from .seeds import generator_of, key_for
+from .seeds import key_for
 
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 """The most samples, and entries of them, that the start and the automatic rate look at."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
-    """The estimator around a machine: its parameters and fitting; a subclass says which coupling.
+class Options:
+    """The parameters that all estimators share; `MPORBM` documents them.
 
-    As a dataclass: its fields are the parameters of the constructor, which only stores them.
-    `MPORBM` documents them.
+    As a dataclass: its fields are parameters of the constructor, which only stores them.
     """
 
-    hidden_shape: Any = field(default=None, kw_only=False)
     visible_shape: Any = None
     visible_units: str = "bernoulli"
     negative_phase: str = "cd"
@@ -79,13 +77,20 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
     on_divergence: Any = "stop"
-    warm_start: bool = False
     checkpoint: Any = None
     checkpoint_interval: int = 1
     feature: str = "probability"
     output: str = "flat"
     verbose: int = 0
     random_state: Any = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoltzmannMachine(CallbackSupportMixin, Fitted, Options, BaseEstimator):
+    """The estimator around a machine: parameters and fitting; a subclass says which coupling."""
+
+    hidden_shape: Any = field(default=None, kw_only=False)
+    warm_start: bool = False
 
     # What a subclass says
 
@@ -154,7 +159,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
 
         context = self._init_callback_context(max_subtasks=self.n_iter)
         context.call_on_fit_task_begin(estimator=self, X=rows, y=y)
-        headline = f"{type(self).__name__}: {self._plan(machine, training.settings.batch_size)}"
+        headline = self._headline(machine, training.settings.batch_size)
         with progress_bar(type(self).__name__, self.n_iter, bool(self.verbose), headline) as show:
 
             def on_epoch(training: Training) -> bool:
@@ -268,7 +273,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
             ArraySource(source.rows, source.weight, watched),
         )
 
-    def _starting_machine(self, seed: int, source: Source) -> Machine:
+    def _starting_machine(self, seed: int, source: Source) -> Any:
         """Small random weights, or with `warm_start` those that are there."""
         if self._goes_on():
             if self.machine_.visible_shape != self.visible_shape_:
@@ -285,7 +290,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
         self.__dict__.pop("coding_", None)
         return self._first_machine(seed, self._measured(source))
 
-    def _first_machine(self, seed: int, rows: Any) -> Machine:
+    def _first_machine(self, seed: int, rows: Any) -> Any:
         """What training starts with, and the base rates of some samples."""
         binary = self.visible_units == "bernoulli"
         self.base_bias_ = base_rate_bias(rows) if binary else rows.mean(axis=0, dtype=np.float64)
@@ -302,7 +307,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
 
     def _training(
         self,
-        machine: Machine,
+        machine: Any,
         source: Source,
         validation: Source | None,
         seed: int,
@@ -356,7 +361,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
         self,
         source: Source,
         scheme: Scheme,
-        machine: Machine,
+        machine: Any,
         batch_size: int,
         partial_fit: bool,
     ) -> Rates:
@@ -420,19 +425,19 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
             "_rate_factor": training.progress.rate_factor,
         }
 
-    def _plan(self, machine: Machine, batch_size: int) -> str:
-        """How products with W are computed."""
-        return str(machine.coupling.plan(batch_size))
+    def _headline(self, machine: Any, batch_size: int) -> str:
+        """What stands above the progress bar."""
+        return f"{type(self).__name__}: {machine.coupling.plan(batch_size)}"
 
-    def _prepared(self, machine: Machine) -> Machine:
+    def _prepared(self, machine: Any) -> Any:
         """The machine as training needs it."""
         return machine
 
-    def _finished(self, machine: Machine) -> Machine:
+    def _finished(self, machine: Any) -> Any:
         """The machine as users see it."""
         return machine
 
-    def _set_machine(self, machine: Machine) -> None:
+    def _set_machine(self, machine: Any) -> None:
         """Become a fitted estimator around a machine."""
         self.machine_ = machine
         self.in_mps_form_ = isinstance(machine, MPSMachine)
@@ -440,23 +445,29 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, BaseEstimator):
         self.n_features_in_ = math.prod(machine.visible_shape)
         self._n_features_out = math.prod(machine.hidden_shape)
 
-    def _restart_random_numbers(self) -> int:
-        """A seed from `random_state`, and the generator that later draws come from."""
-        generator = generator_of(self.random_state)
-        if generator is np.random.mtrand._rand or isinstance(
-            self.random_state, np.random.RandomState
-        ):
-            generator = np.random.RandomState(generator.randint(2**31))
-        self._random = generator
-        self._seed = int(self._random.randint(2**31))
-        return self._seed
+    # What was learnt
+
+    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
+        """W as a matrix, visible by hidden units.
+
+        In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
+        field; ``order="F"`` is the paper's Eq. (1).
+        """
+        self._check_tensor_form("weight_matrix")
+        return np.asarray(self.machine_.coupling.to_matrix(order))
+
+    @property
+    def visible_bias_(self) -> Any:
+        """B, of shape visible_shape; an `MPS` if the machine is in MPS form."""
+        bias: Any = self._fitted_machine("visible_bias_").visible_bias
+        return bias if self.in_mps_form_ else np.asarray(bias)
+
+    @property
+    def hidden_bias_(self) -> NDArray[Any]:
+        """C, of shape hidden_shape."""
+        return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
 
     # scikit-learn
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         # Pickles hold what was learnt, not what training would need to go on.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..learning.monitor import pseudo_log_likelihood
 from ..learning.packed import unpacked
-from ..machine import LabelledMachine, Machine, MPSMachine
+from ..machine import LabelledMachine, Machine, Model, MPSMachine
 from ..sampling import evidence, gibbs, hidden_gibbs
 from ..tensor.plan import MANY_USES
 from .compilation import keep_compiled
@@ -32,7 +32,7 @@ BATCH_ENTRIES = 2**23
 
 def in_batches(
     function: Any,
-    machine: Machine,
+    machine: Model,
     rows: Any,
     key: Array | None = None,
     *extra: Any,
@@ -85,7 +85,7 @@ def in_batches(
     return results
 
 
-def batch_size(machine: Machine, most: int | None = None) -> int:
+def batch_size(machine: Model, most: int | None = None) -> int:
     """The most samples of a compiled call for a machine."""
     entries = math.prod(machine.hidden_shape)
     if not isinstance(machine, MPSMachine):
@@ -119,32 +119,32 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @eqx.filter_jit
     @wraps(function)
-    def program(machine: Machine, *arguments: Any) -> Any:
+    def program(machine: Model, *arguments: Any) -> Any:
         return function(machine.planned(batch_size(machine), MANY_USES), *arguments)
 
     return program
 
 
 @compiled
-def probability(machine: Machine, visible: Any, key: Any) -> Array:
+def probability(machine: Model, visible: Any, key: Any) -> Array:
     """``p(H = 1 | V)``."""
     return machine.hidden_mean(visible)
 
 
 @compiled
-def field(machine: Machine, visible: Any, key: Any) -> Array:
+def field(machine: Model, visible: Any, key: Any) -> Array:
     """The hidden fields."""
     return machine.hidden_field(visible)
 
 
 @compiled
-def state(machine: Machine, visible: Any, key: Array) -> Array:
+def state(machine: Model, visible: Any, key: Array) -> Array:
     """Random hidden states."""
     return machine.sample_hidden(key, visible)
 
 
 @compiled
-def up_and_down(machine: Machine, visible: Any, key: Any) -> Any:
+def up_and_down(machine: Model, visible: Any, key: Any) -> Any:
     """``E[V | E[H | V]]``."""
     return machine.visible_mean(machine.hidden_mean(visible))
 
@@ -178,7 +178,7 @@ Observed = tuple[Array, Array]
 
 
 @compiled
-def draw(machine: Machine, batch: Observed, key: Array, noise: Any, n_gibbs: Array) -> Array:
+def draw(machine: Model, batch: Observed, key: Array, noise: Any, n_gibbs: Array) -> Array:
     """A draw from ``p(V | evidence)``."""
     return evidence.posterior_sample(key, *evidence.observe(machine, *batch, noise), n_gibbs)
 
@@ -206,7 +206,7 @@ Answer = Array | tuple[Array, Array]
 
 @compiled
 def average(
-    machine: Machine, batch: Observed, key: Array, noise: Any, n_gibbs: Array, return_std: bool
+    machine: Model, batch: Observed, key: Array, noise: Any, n_gibbs: Array, return_std: bool
 ) -> Answer:
     """The posterior mean by Gibbs sampling."""
     machine, known = evidence.observe(machine, *batch, noise)
@@ -215,7 +215,7 @@ def average(
 
 @compiled
 def mean_field(
-    machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Array, return_std: bool
+    machine: Model, batch: Observed, key: Any, noise: Any, n_gibbs: Array, return_std: bool
 ) -> Answer:
     """The posterior mean by mean-field theory."""
     machine, known = evidence.observe(machine, *batch, noise)
@@ -224,7 +224,7 @@ def mean_field(
 
 @compiled
 def reconstruct(
-    machine: Machine, batch: Observed, key: Any, noise: Any, n_gibbs: Any, return_std: bool
+    machine: Model, batch: Observed, key: Any, noise: Any, n_gibbs: Any, return_std: bool
 ) -> Answer:
     """One pass up and down."""
     known = evidence.observe(machine, *batch, noise)[1]
@@ -236,7 +236,7 @@ def _answer(posterior: evidence.Posterior, return_std: bool) -> Answer:
 
 
 @compiled
-def noise_level(machine: Machine, batch: Observed, key: Array) -> Array:
+def noise_level(machine: Model, batch: Observed, key: Array) -> Array:
     """The noise that explains a batch best."""
     return evidence.estimate_noise(key, machine, *batch)
 

@@ -1,6 +1,7 @@
 """What every fitted estimator has: features, parameters, a file."""
 
 import os
+from abc import abstractmethod
 from typing import Any
 
 import jax
@@ -8,11 +9,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..machine import Machine
+from ..machine import Coupling, Machine
 from ..tensor.check import check_choice
-from ..tensor.index import Order
 from . import batches, inputs, model_file
 from .seeds import generator_of, key_for
 
@@ -20,9 +21,10 @@ from .seeds import generator_of, key_for
 class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """The methods of a fitted estimator, whatever its machine."""
 
-    machine_: Machine
+    machine_: Any
     visible_shape_: tuple[int, ...]
-    in_mps_form_: bool
+    in_mps_form_: bool = False
+    random_state: Any
     feature: str
     output: str
     verbose: int
@@ -44,40 +46,37 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         check_choice("feature", self.feature, ("probability", "field", "state"))
         check_choice("output", self.output, ("flat", "tensor"))
         key = key_for(self._seed, 2)
-        features = self._batched(batches.FEATURES[self.feature], rows, key)
+        features = self._batched(self._features()[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
+    def _features(self) -> dict[str, Any]:
+        """How each feature is computed."""
+        return batches.FEATURES
+
     # Parameters
-
-    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
-        """W as a matrix, visible by hidden units.
-
-        In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
-        field; ``order="F"`` is the paper's Eq. (1).
-        """
-        self._check_tensor_form("weight_matrix")
-        return np.asarray(self.machine_.coupling.to_matrix(order))
-
-    @property
-    def visible_bias_(self) -> Any:
-        """B, of shape visible_shape; an `MPS` if the machine is in MPS form."""
-        bias: Any = self._fitted_machine("visible_bias_").visible_bias
-        return bias if self.in_mps_form_ else np.asarray(bias)
-
-    @property
-    def hidden_bias_(self) -> NDArray[Any]:
-        """C, of shape hidden_shape."""
-        return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
 
     @property
     def n_parameters_(self) -> int:
         """The number of weights, biases excluded, as the paper counts."""
-        return self._fitted_machine("n_parameters_").coupling.n_parameters
+        coupling: Coupling = self._fitted_machine("n_parameters_").coupling
+        return coupling.n_parameters
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `mporbm.load` reads."""
         check_is_fitted(self)
         model_file.save(self, path)
+
+    def _machines(self) -> dict[str, Machine]:
+        """All machines that are kept in a file, by name."""
+        return {"": self.machine_}
+
+    def _set_machines(self, machines: dict[str, Machine]) -> None:
+        """Become a fitted estimator around the machines of a file."""
+        self._set_machine(machines[""])
+
+    @abstractmethod
+    def _set_machine(self, machine: Any) -> None:
+        """Become a fitted estimator around a machine."""
 
     def _check_tensor_form(self, methods: str) -> None:
         """Refuse what needs the visible layer as a tensor."""
@@ -89,7 +88,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 f"free_energy."
             )
 
-    def _fitted_machine(self, name: str) -> Machine:
+    def _fitted_machine(self, name: str) -> Any:
         if not hasattr(self, "machine_"):
             raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
         return self.machine_
@@ -110,3 +109,19 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _key(self, random_state: Any) -> Array:
         generator = self._random if random_state is None else generator_of(random_state)
         return jax.random.key(int(generator.randint(2**31)))
+
+    def _restart_random_numbers(self) -> int:
+        """A seed from `random_state`, and the generator that later draws come from."""
+        generator = generator_of(self.random_state)
+        if generator is np.random.mtrand._rand or isinstance(
+            self.random_state, np.random.RandomState
+        ):
+            generator = np.random.RandomState(generator.randint(2**31))
+        self._random = generator
+        self._seed = int(self._random.randint(2**31))
+        return self._seed
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -29,7 +29,7 @@ from ..tensor import MPO, max_ranks
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_tolerance
 from ..tensor.ranks import check_ranks, rank_caps
 from .base import BoltzmannMachine
-from .trained import Trained
+from .trained import TrainedMachine
 
 N_MEASURED_TRAINS = 128
 """The most samples in MPS form that the start and the automatic rate look at."""
@@ -37,7 +37,7 @@ N_HIDDEN = 16
 """Hidden units of a machine for such samples, where nothing is said."""
 
 
-class RBM(Trained, BoltzmannMachine):
+class RBM(TrainedMachine, BoltzmannMachine):
     """Restricted Boltzmann machine: every visible unit wired to every hidden unit.
 
     The parameters are those of `MPORBM` without `rank`, `boundary`, `scheme`, `gauge` and
@@ -79,7 +79,7 @@ class Factorised(BoltzmannMachine):
         return ("aop", "su")
 
 
-class MvRBM(Trained, Factorised):
+class MvRBM(TrainedMachine, Factorised):
     """Matrix-variate RBM: a Kronecker product, one matrix for each mode (Qi et al. 2016).
 
     The parameters are those of `MPORBM` without `rank`, `boundary` and `rank_tolerance`;
@@ -98,7 +98,7 @@ class MvRBM(Trained, Factorised):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TvRBM(Trained, Factorised):
+class TvRBM(TrainedMachine, Factorised):
     """Tensor-variate RBM: a CP decomposition, with a vector as hidden layer (Nguyen et al. 2015).
 
     The parameters are those of `MPORBM` without `boundary` and `rank_tolerance`; `hidden_shape` is
@@ -168,11 +168,12 @@ class MPOCoupled(Factorised):
         return self._mpo("ranks_").ranks
 
     def _mpo(self, name: str) -> MPO:
-        return self._fitted_machine(name).coupling.to_mpo().mpo
+        coupling: Coupling = self._fitted_machine(name).coupling
+        return coupling.to_mpo().mpo
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MPORBM(Trained, MPOCoupled):
+class MPORBM(TrainedMachine, MPOCoupled):
     """Matrix product operator RBM (Chen et al. 2018): the machine of the paper.
 
     Parameters
@@ -292,7 +293,7 @@ class MPORBM(Trained, MPOCoupled):
         if self.boundary == "periodic":
             raise ValueError("boundary='periodic': expected 'open' for samples in MPS form.")
 
-    def _first_machine(self, seed: int, rows: Any) -> Machine:
+    def _first_machine(self, seed: int, rows: Any) -> Any:
         if not self.in_mps_form_:
             return super()._first_machine(seed, rows)
         if self._goes_on():
@@ -324,10 +325,10 @@ class MPORBM(Trained, MPOCoupled):
         largest = 0.25 / math.prod(machine.hidden_shape)
         return Rates(min(float(rates.coupling), largest), rates.bias)
 
-    def _plan(self, machine: Machine, batch_size: int) -> str:
+    def _headline(self, machine: Any, batch_size: int) -> str:
         if not self.in_mps_form_:
-            return super()._plan(machine, batch_size)
-        return f"along a chain of {len(machine.visible_shape)} cores"
+            return super()._headline(machine, batch_size)
+        return f"{type(self).__name__}: along a chain of {len(machine.visible_shape)} cores"
 
     def _starting_ranks(self, visible: tuple[int, ...], hidden: tuple[int, ...]) -> tuple[int, ...]:
         """The ranks that training starts with: two-site raises them from 1."""
@@ -482,7 +483,11 @@ class MPORBM(Trained, MPOCoupled):
 
 def _with_mpo(machine: Machine, mpo: MPO) -> Machine:
     return Machine(
-        MPOCoupling(mpo), machine.visible_bias, machine.hidden_bias, machine.visible_units
+        MPOCoupling(mpo),
+        machine.visible_bias,
+        machine.hidden_bias,
+        machine.visible_units,
+        machine.hidden_units,
     )
 
 

@@ -38,15 +38,12 @@ FITTED_CODING = {
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator."""
-    machine: Machine = estimator.machine_
-    arrays = {f"coupling.{k}": a for k, a in enumerate(jax.tree.leaves(machine.coupling))}
-    arrays["hidden_bias"] = machine.hidden_bias
-    if isinstance(machine, MPSMachine):
-        arrays |= {f"visible_bias.{k}": a for k, a in enumerate(machine.visible_bias.cores)}
-    else:
-        arrays["visible_bias"] = machine.visible_bias
-    if isinstance(machine.visible_units, Gaussian):
-        arrays["log_variance"] = machine.visible_units.log_variance
+    machines: dict[str, Machine] = estimator._machines()
+    arrays = {
+        name + part: array
+        for name, machine in machines.items()
+        for part, array in _arrays(machine).items()
+    }
     if hasattr(estimator, "base_bias_"):
         arrays["base_bias"] = estimator.base_bias_
     names = getattr(estimator, "feature_names_in_", None)
@@ -58,8 +55,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             name: None if name == "checkpoint" else plain(value)
             for name, value in estimator.get_params(deep=False).items()
         },
-        "visible_shape": list(machine.visible_shape),
-        "hidden_shape": list(machine.hidden_shape),
+        "visible_shape": list(estimator.visible_shape_),
+        "hidden_shape": list(estimator.machine_.hidden_shape),
+        "machines": {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()},
         "n_iter": estimator.n_iter_,
         "seed": estimator._seed,
         "history": estimator.history_,
@@ -67,8 +65,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "coding": _coding_header(getattr(estimator, "coding_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
     }
-    if isinstance(machine, LabelledMachine):
-        arrays |= {"label_weights": machine.label_weights, "label_bias": machine.label_bias}
+    if hasattr(estimator, "classes_"):
         header["classes"] = _classes_header(estimator.classes_)
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
 
@@ -83,22 +80,25 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> import mporbm
     >>> model = mporbm.load("digits.safetensors")  # doctest: +SKIP
     """
-    from . import classifier, machines
+    from . import classifier, deep, machines
 
     arrays, header = storage.read(path, KIND)
     name = os.fspath(path)
     try:
-        classes = {c.__name__: c for c in (*machines.ESTIMATORS, *classifier.CLASSIFIERS)}
+        known = (*machines.ESTIMATORS, *classifier.CLASSIFIERS, *deep.ESTIMATORS)
+        classes = {c.__name__: c for c in known}
         if header["class"] not in classes:
             raise FileFormatError(
                 f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
             )
         estimator = classes[header["class"]](**_parameters(header["parameters"]))
-        machine = _machine(header, arrays)
+        alone = {"": [header["visible_shape"], header["hidden_shape"]]}
+        shapes = header.get("machines", alone)
+        estimator._set_machines(
+            {name: _machine(header["class"], arrays, name, *shapes[name]) for name in shapes}
+        )
         if isinstance(estimator, classifier.Classifier):
-            machine = LabelledMachine(machine, arrays["label_weights"], arrays["label_bias"])
-            estimator.classes_ = _classes(header["classes"], machine.n_classes)
-        estimator._set_machine(machine)
+            estimator.classes_ = _classes(header["classes"], estimator.machine_.n_classes)
         if header["feature_names"] is not None:
             estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
         if "base_bias" in arrays:
@@ -177,26 +177,55 @@ def _classes(header: dict[str, Any], n_classes: int) -> NDArray[Any]:
 
 
 def _tuples(saved: dict[str, Any]) -> dict[str, Any]:
-    return {n: tuple(v) if isinstance(v, list) else v for n, v in saved.items()}
+    return {name: _tuple(value) for name, value in saved.items()}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 def _parameters(saved: dict[str, Any]) -> dict[str, Any]:
     return {**_tuples(saved), "checkpoint": None}
 
 
-def _machine(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Machine:
-    coupling = _coupling(header, _numbered(arrays, "coupling"))
-    variance = jnp.exp(arrays["log_variance"]) if "log_variance" in arrays else None
-    bias = _numbered(arrays, "visible_bias")
+def _arrays(machine: Machine) -> dict[str, Any]:
+    """The parameters of a machine by name."""
+    arrays = {f"coupling.{k}": a for k, a in enumerate(jax.tree.leaves(machine.coupling))}
+    arrays["hidden_bias"] = machine.hidden_bias
+    if isinstance(machine, MPSMachine):
+        arrays |= {f"visible_bias.{k}": a for k, a in enumerate(machine.visible_bias.cores)}
+    else:
+        arrays["visible_bias"] = machine.visible_bias
+    if isinstance(machine.visible_units, Gaussian):
+        arrays["log_variance"] = machine.visible_units.log_variance
+    if isinstance(machine, LabelledMachine):
+        arrays |= {"label_weights": machine.label_weights, "label_bias": machine.label_bias}
+    return arrays
+
+
+def _machine(
+    kind: str,
+    arrays: dict[str, NDArray[Any]],
+    name: str,
+    visible_shape: list[int],
+    hidden_shape: list[int],
+) -> Machine:
+    """The machine of a name in a file of an estimator's kind."""
+    own = {n.removeprefix(name): a for n, a in arrays.items() if n.startswith(name)}
+    coupling = _coupling(kind, len(visible_shape), _numbered(own, "coupling"))
+    variance = jnp.exp(own["log_variance"]) if "log_variance" in own else None
+    bias = _numbered(own, "visible_bias")
     if bias:
         assert isinstance(coupling, MPOCoupling)
-        machine: Machine = MPSMachine(coupling, MPS(bias), arrays["hidden_bias"], variance)
+        machine: Machine = MPSMachine(coupling, MPS(bias), own["hidden_bias"], variance)
     else:
         units = None if variance is None else Gaussian(variance)
-        machine = Machine(coupling, arrays["visible_bias"], arrays["hidden_bias"], units)
+        machine = Machine(coupling, own["visible_bias"], own["hidden_bias"], units)
     shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
-    if shapes != [header["visible_shape"], header["hidden_shape"]]:
+    if shapes != [visible_shape, hidden_shape]:
         raise ValueError(f"arrays of a machine of shapes {shapes}")
+    if "label_weights" in own:
+        return LabelledMachine(machine, own["label_weights"], own["label_bias"])
     return machine
 
 
@@ -208,11 +237,11 @@ def _numbered(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
     return found
 
 
-def _coupling(header: dict[str, Any], factors: list[NDArray[Any]]) -> Coupling:
-    if header["class"] in ("RBM", "ClassRBM"):
-        return DenseCoupling(factors[0], len(header["visible_shape"]))
-    if header["class"] == "MvRBM":
+def _coupling(kind: str, n_visible_modes: int, factors: list[NDArray[Any]]) -> Coupling:
+    if kind in ("RBM", "ClassRBM", "DBN", "DBM"):
+        return DenseCoupling(factors[0], n_visible_modes)
+    if kind == "MvRBM":
         return KroneckerCoupling(factors)
-    if header["class"] == "TvRBM":
+    if kind == "TvRBM":
         return CPCoupling(factors[:-1], factors[-1])
     return MPOCoupling(MPO(factors))

@@ -1,4 +1,4 @@
-"""What a trained machine can be used for: samples, completion, likelihood."""
+"""What a trained estimator can be used for: features, samples, completion, likelihood."""
 
 import math
 from typing import Any
@@ -10,7 +10,7 @@ from jax import Array
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..machine import Bernoulli, exact
+from ..machine import Bernoulli, Machine, exact
 from ..sampling import LogPartition, log_partition
 from ..tensor.check import check_choice, check_integer, check_real
 from . import batches, inputs
@@ -29,7 +29,7 @@ N_MEASURED_ROWS = 1024
 
 
 class Trained(Fitted):
-    """The methods of a fitted machine of a visible and a hidden layer."""
+    """What a fitted estimator without labels is used for."""
 
     def reconstruct(self, X: Any) -> Any:
         """``E[V | E[H | V]]``: each sample after one pass up and down.
@@ -40,13 +40,6 @@ class Trained(Fitted):
         return batches.in_batches(batches.up_and_down, self.machine_, rows)
 
     # Samples
-
-    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """The visible states V after some Gibbs steps."""
-        self._check_tensor_form("gibbs")
-        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        rows, key = self._rows(V), self._key(random_state)
-        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
 
     def sample(self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None) -> Any:
         """Samples of the model, ``(n_samples, *visible_shape)``: chains of `n_gibbs` steps each.
@@ -311,11 +304,6 @@ class Trained(Fitted):
 
     # Likelihood
 
-    def free_energy(self, X: Any) -> NDArray[Any]:
-        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
-        rows = self._rows(X)
-        return self._batched(batches.free_energy, rows)
-
     def log_partition(
         self,
         method: str = "auto",
@@ -345,20 +333,56 @@ class Trained(Fitted):
         """
         self._check_tensor_form("log_partition and score_samples")
         check_choice("method", method, ("auto", "exact", "ais"))
-        n_units = self._smaller_layer()
+        machine, base = self._undirected()
+        n_units = _smaller_layer(machine)
         if method == "exact" and n_units > exact.MAX_UNITS:
             raise ValueError(
                 f"method='exact': expected at most {exact.MAX_UNITS} units in the smaller layer, "
                 f"got {n_units}; use method='ais'."
             )
         if method == "exact" or (method == "auto" and n_units <= N_ENUMERATED_UNITS):
-            value = float(exact.log_partition(self.machine_))
+            value = float(exact.log_partition(machine))
             return LogPartition(value, 0.0, math.inf, value)
         key = key_for(self._seed, 4) if random_state is None else self._key(random_state)
-        base = getattr(self, "base_bias_", None)
-        return log_partition(
-            key, self.machine_, base, n_chains=n_chains, n_temperatures=n_temperatures
-        )
+        return log_partition(key, machine, base, n_chains=n_chains, n_temperatures=n_temperatures)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def _undirected(self) -> tuple[Machine, Any]:
+        """The machine that has a log Z, and the base rates of its visible units, if known."""
+        return self.machine_, getattr(self, "base_bias_", None)
+
+    def _less_log_partition(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values minus log Z, which is kept as long as the machine is the same."""
+        kept = getattr(self, "_partition", None)
+        if kept is None or kept[0] is not self.machine_:
+            kept = self._partition = (self.machine_, self.log_partition().value)
+        less: NDArray[Any] = values - np.asarray(kept[1], values.dtype)
+        return less
+
+    def _traced(self, noise: float | None) -> Array | None:
+        """Noise as an argument of a compiled function; none at all is another program."""
+        return jnp.asarray(max(noise, LEAST_NOISE), self.machine_.coupling.dtype) if noise else None
+
+
+class TrainedMachine(Trained):
+    """The methods of a fitted estimator of one machine, which has a free energy."""
+
+    machine_: Machine
+
+    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """The visible states V after some Gibbs steps."""
+        self._check_tensor_form("gibbs")
+        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
+        rows, key = self._rows(V), self._key(random_state)
+        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
+
+    def free_energy(self, X: Any) -> NDArray[Any]:
+        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
+        rows = self._rows(X)
+        return self._batched(batches.free_energy, rows)
 
     def score_samples(self, X: Any) -> NDArray[Any]:
         """``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
@@ -367,16 +391,7 @@ class Trained(Fitted):
         """
         rows = self._rows(X)
         energies = self._batched(batches.free_energy, rows)
-        # Kept as long as the machine is the same.
-        kept = getattr(self, "_partition", None)
-        if kept is None or kept[0] is not self.machine_:
-            kept = self._partition = (self.machine_, self.log_partition().value)
-        scores: NDArray[Any] = -energies - np.asarray(kept[1], energies.dtype)
-        return scores
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
-        return float(self.score_samples(X).mean())
+        return self._less_log_partition(-energies)
 
     def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
         """``sum_i log p(v_i | the other units)`` of each sample: cheap, and needs no log Z.
@@ -395,16 +410,13 @@ class Trained(Fitted):
         chosen = jnp.asarray(units, jnp.int32)
         return self._batched(batches.pseudo_likelihood, rows, None, chosen)
 
-    def _smaller_layer(self) -> int:
-        """The units of the smaller layer that can be enumerated."""
-        layers = [math.prod(self.machine_.hidden_shape)]
-        if isinstance(self.machine_.visible_units, Bernoulli):
-            layers.append(math.prod(self.machine_.visible_shape))
-        return min(layers)
 
-    def _traced(self, noise: float | None) -> Array | None:
-        """Noise as an argument of a compiled function; none at all is another program."""
-        return jnp.asarray(max(noise, LEAST_NOISE), self.machine_.coupling.dtype) if noise else None
+def _smaller_layer(machine: Machine) -> int:
+    """The units of the smaller layer that can be enumerated."""
+    layers = [math.prod(machine.hidden_shape)]
+    if isinstance(machine.visible_units, Bernoulli):
+        layers.append(math.prod(machine.visible_shape))
+    return min(layers)
 
 
 def _with_known(values: NDArray[Any], rows: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from .classification import (
     Labelling,
 )
 from .data import ArraySource, StreamSource
+from .deep import MeanField, WakeSleep
 from .gradient import Batch, gradient
 from .negative import (
     ContrastiveDivergence,
@@ -42,6 +43,7 @@ __all__ = [
     "LabelledRule",
     "Labelling",
     "LearningState",
+    "MeanField",
     "NegativePhase",
     "PackedBits",
     "ParallelTempering",
@@ -55,6 +57,7 @@ __all__ = [
     "StreamSource",
     "Training",
     "TwoSite",
+    "WakeSleep",
     "automatic_rates",
     "gradient",
 ]

@@ -25,7 +25,7 @@ from ..machine.bits import split
 from ..machine.labels import draw_labels
 from ..sampling import independent_units, labelled_gibbs
 from ..tensor.check import check_batch
-from ..tensor.product import Product
+from ..tensor.product import Form
 from .gradient import Batch, GradientInfo, merged
 from .monitor import Snapshot, reconstruction_error
 from .negative import ContrastiveDivergence, NegativePhase, PersistentCD, equal_weights
@@ -180,7 +180,7 @@ class _Phase(eqx.Module):
     """Samples of one phase with all labels they might have."""
 
     machine: LabelledMachine
-    product: Product
+    product: Form
     visible: Array
     rows: list[Array]
     hidden: Array
@@ -189,7 +189,7 @@ class _Phase(eqx.Module):
     """Of ``p(y | V)``."""
     largest_field: Array
 
-    def __init__(self, machine: LabelledMachine, product: Product, visible: Array):
+    def __init__(self, machine: LabelledMachine, product: Form, visible: Array):
         dtype = machine.coupling.dtype
         self.machine, self.product = machine, product
         self.visible = check_batch("visible", visible, machine.visible_shape, dtype)

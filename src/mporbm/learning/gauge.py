@@ -25,9 +25,9 @@ def natural(coupling: Coupling, gradients: Sequence[Array | None]) -> tuple[Arra
 
     None, the gradient of a factor that stays, stays None.
     """
-    nodes = coupling.nodes()
 
-    def solve(k: int, gradient: Array) -> Array:
+    def solve(position: int, gradient: Array) -> Array:
+        nodes, k = _network(coupling, position)
         return _apply(nodes[k], environment_grams(nodes, k), gradient, regular_solve)
 
     return tuple(None if g is None else solve(k, g) for k, g in enumerate(gradients))
@@ -40,9 +40,29 @@ def carried(coupling: Coupling, position: int, former: Coupling, velocity: Array
     step that the factor can take now, never a larger one; the same numbers in the factor itself
     might be any step, once the factors around it have changed.
     """
-    nodes = coupling.nodes()
-    grams = environment_grams(nodes, position, former.nodes())
-    return _apply(nodes[position], grams, velocity, jnp.matmul)
+    nodes, k = _network(coupling, position)
+    grams = environment_grams(nodes, k, _network(former, position)[0])
+    return _apply(nodes[k], grams, velocity, jnp.matmul)
+
+
+def shares(coupling: Coupling, moved: Sequence[int]) -> dict[int, float]:
+    """Of each moved factor, by how much its natural step is shortened.
+
+    Those of several factors of a network add up in W: shared out, they are no longer than one.
+    """
+    parts = [position for position, part in enumerate(coupling.parts()) for _ in part.nodes()]
+    moved_parts = [parts[k] for k in moved]
+    return {k: 1.0 / moved_parts.count(parts[k]) for k in moved}
+
+
+def _network(coupling: Coupling, position: int) -> tuple[list[Node], int]:
+    """The network that a factor stands in, and its position there."""
+    for part in coupling.parts():
+        nodes = part.nodes()
+        if position < len(nodes):
+            return nodes, position
+        position -= len(nodes)
+    raise IndexError(f"position: expected a factor of the coupling, got one {position} too far.")
 
 
 def _apply(

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import Bernoulli, Coupling, Machine
+from ..machine import Bernoulli, Coupling, Machine, Model
 from ..tensor.network import squared_norm
 
 
-def reconstruction_error(machine: Machine, visible: Array) -> Array:
+def reconstruction_error(machine: Model, visible: Array) -> Array:
     """The mean square of ``V - E[V | E[H | V]]`` over the units, for each sample."""
     passed = machine.visible_mean(machine.hidden_mean(visible))
     return ((visible - passed) ** 2).reshape(len(visible), -1).mean(axis=1)
@@ -68,7 +68,7 @@ class Snapshot(eqx.Module):
 @eqx.filter_jit
 def snapshot(machine: Machine, visible: Array, units: Array) -> Snapshot:
     """What a few samples tell about a machine."""
-    visible = visible.astype(machine.coupling.dtype)
+    visible = machine.visible_units.of_values(visible.astype(machine.coupling.dtype))
     field = machine.hidden_field(visible)
     passed = machine.visible_mean(machine.hidden_units.mean(field))
     return Snapshot(
@@ -82,4 +82,5 @@ def snapshot(machine: Machine, visible: Array, units: Array) -> Snapshot:
 @eqx.filter_jit
 def weight_norm(coupling: Coupling) -> Array:
     """The Frobenius norm of W, whatever the gauge of its factors."""
-    return jnp.sqrt(jnp.maximum(squared_norm(coupling.nodes()), 0.0))
+    squares = [squared_norm(part.nodes()) for part in coupling.parts()]
+    return jnp.sqrt(jnp.maximum(sum(squares[1:], start=squares[0]), 0.0))

@@ -16,7 +16,7 @@ from ..machine import Machine
 from ..machine.bits import split
 from ..sampling import Tempering, gibbs, independent_units
 from ..sampling.tempering import TemperingState
-from .gauge import natural
+from .gauge import natural, shares
 from .gradient import Batch, gradient
 from .parameters import Parameters
 
@@ -121,9 +121,9 @@ class FastPersistentCD(NegativePhase):
         ascent, _ = gradient(machine, data, samples)
         factors = ascent.factors
         if self.gauge:
-            # Shared out among the factors, as their steps add up in W.
+            share = shares(machine.coupling, range(len(factors)))
             steps = natural(machine.coupling, factors)
-            factors = tuple(None if g is None else g / len(steps) for g in steps)
+            factors = tuple(None if g is None else share[k] * g for k, g in enumerate(steps))
 
         def learn(fast: Array, ascent: Array, rate: Array) -> Array:
             return (self.DECAY * fast + rate * ascent).astype(fast.dtype)

@@ -17,7 +17,7 @@ from jax import Array
 
 from ..machine import Coupling, Machine
 from ..machine.bits import split
-from .gauge import carried, natural
+from .gauge import carried, natural, shares
 from .gradient import Batch, GradientInfo, gradient
 from .monitor import Snapshot, snapshot
 from .negative import NegativePhase
@@ -101,9 +101,10 @@ class Rule(eqx.Module):
 class LearningState(eqx.Module):
     """All that an update changes."""
 
-    machine: Machine
-    velocity: Parameters
-    former: tuple[Coupling, ...]
+    machine: Any
+    velocity: Any
+    """Parameters, or those of every machine that a scheme moves."""
+    former: tuple[Any, ...]
     """With the gauge, the coupling that each factor's velocity belongs to."""
     chains: Any
 
@@ -124,29 +125,31 @@ class Scheme(eqx.Module):
     is, and what samples tell about a machine.
     """
 
-    def batch(self, machine: Machine, stored: Any, weight: Array) -> Batch:
+    def batch(self, machine: Any, stored: Any, weight: Array) -> Batch:
         """Samples as they are stored, ready for `step`."""
         visible = unpacked(stored).reshape(-1, *machine.visible_shape)
-        return Batch(visible.astype(machine.coupling.dtype), weight)
+        visible = visible.astype(machine.coupling.dtype)
+        return Batch(machine.visible_units.of_values(visible), weight)
 
-    def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:
+    def watch(self, machine: Any, stored: Any, units: Array) -> Snapshot:
         """What a few samples tell about a machine."""
         return snapshot(machine, stored, units)
 
-    def field_limit(self, machine: Machine, stored: Any) -> float:
+    def field_limit(self, machine: Any, stored: Any) -> float:
         """Larger fields than this are those of a training that diverges."""
         largest = float(np.abs(np.asarray(stored, np.float64)).max(initial=1.0))
         # Sensible weights stay far below: on average 1 for every visible unit.
-        return 1000.0 + math.prod(machine.visible_shape) * largest**2
+        n_visible: int = math.prod(machine.visible_shape)
+        return 1000.0 + n_visible * largest**2
 
-    def init(self, key: Array, rule: Rule, machine: Machine, n_chains: int) -> LearningState:
+    def init(self, key: Array, rule: Rule, machine: Any, n_chains: int) -> LearningState:
         """No velocity, fresh chains."""
         chains = rule.negative_phase.init(key, machine, n_chains)
         former = (machine.coupling,) * n_factors(machine) if rule.gauge else ()
         return LearningState(machine, Parameters.zeros_like(machine), former, chains)
 
     @abstractmethod
-    def n_updates(self, machine: Machine) -> int:
+    def n_updates(self, machine: Any) -> int:
         """How many updates one batch gives."""
 
     @abstractmethod
@@ -196,11 +199,25 @@ def update(
     key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates, moved: tuple[int, ...]
 ) -> tuple[LearningState, StepInfo]:
     """A negative phase, then a step of the moved factors and all biases."""
-    machine, coupling = state.machine, state.machine.coupling
-    kind = type(state.velocity)
+    machine = state.machine
     chains, samples = rule.negative_phase.step(key, machine, state.chains, data)
     ascent, info = rule.gradient(machine, data, samples, moved)
-    old, theta, former = state.velocity, kind.of(machine), state.former
+    ascended = ascend(rule, machine, state.velocity, state.former, ascent, rates, moved)
+    return LearningState(*ascended, chains), StepInfo(norm(ascent), info.largest_field)
+
+
+def ascend(
+    rule: Rule,
+    machine: Machine,
+    old: Parameters,
+    former: tuple[Coupling, ...],
+    ascent: Parameters,
+    rates: Rates,
+    moved: tuple[int, ...],
+) -> tuple[Machine, Parameters, tuple[Coupling, ...]]:
+    """A step along a gradient: the machine, its velocity and what that belongs to."""
+    kind = type(old)
+    coupling, theta = machine.coupling, kind.of(machine)
     steps: list[Array | None] = [None] * len(theta.factors)
     for k in moved:
         velocity = old.factors[k]
@@ -215,17 +232,15 @@ def update(
         tuple(v if step is None else step for v, step in zip(old.factors, steps, strict=True)),
         *(rule.velocity(velocity, bias, rates.bias) for velocity, bias in pairs),
     )
-    # Natural steps of several factors add up in W: shared out, they are no longer than one.
-    share = 1.0 / len(moved) if rule.gauge else 1.0
+    share = shares(coupling, moved) if rule.gauge else dict.fromkeys(moved, 1.0)
     moved_theta = kind(
         tuple(
-            w if step is None else rule.decayed(w, share * rates.coupling) + share * step
-            for w, step in zip(theta.factors, steps, strict=True)
+            w if step is None else rule.decayed(w, share[k] * rates.coupling) + share[k] * step
+            for k, (w, step) in enumerate(zip(theta.factors, steps, strict=True))
         ),
         *(b + v for b, v in zip(theta.biases, velocities.biases, strict=True)),
     )
-    state = LearningState(moved_theta.into(machine), velocities, former, chains)
-    return state, StepInfo(norm(ascent), info.largest_field)
+    return moved_theta.into(machine), velocities, former
 
 
 def combine(infos: Sequence[StepInfo]) -> StepInfo:

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from threadpoolctl import threadpool_limits
 
-from ..machine import Machine, MPOCoupling
+from ..machine import Model, MPOCoupling
 from . import checkpoint
 from .compiler import compiled
 from .data import Block, Source
@@ -121,7 +121,7 @@ class Training:
         self,
         scheme: Scheme,
         rule: Rule,
-        machine: Machine,
+        machine: Model,
         source: Source,
         validation: Source | None,
         rates: Rates,
@@ -139,7 +139,7 @@ class Training:
         if continued is not None and _alike(continued, self.state):
             self.state = continued
         self.progress = progress or checkpoint.Progress()
-        self.best_machine: Machine | None = None
+        self.best_machine: Any = None
         n_visible = math.prod(machine.visible_shape)
         self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
         n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
@@ -162,7 +162,7 @@ class Training:
             self._resume(settings.checkpoint)
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> Any:
         """The machine as it is now; with early stopping, the best one so far."""
         return self.state.machine if self.best_machine is None else self.best_machine
 
@@ -351,7 +351,7 @@ def _own_key(key: Array) -> Array:
 
 
 @eqx.filter_jit
-def _init(scheme: Scheme, rule: Rule, key: Array, machine: Machine, n_chains: int) -> LearningState:
+def _init(scheme: Scheme, rule: Rule, key: Array, machine: Model, n_chains: int) -> LearningState:
     return scheme.init(jax.random.fold_in(key, 0), rule, machine, n_chains)
 
 

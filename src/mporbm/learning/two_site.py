@@ -94,6 +94,7 @@ def _merge(machine: Machine, k: int) -> Machine:
         machine.visible_bias.reshape(coupling.visible_shape),
         machine.hidden_bias.reshape(coupling.hidden_shape),
         machine.visible_units,
+        machine.hidden_units,
     )
 
 

@@ -1,23 +1,30 @@
 """Boltzmann machines as exact mathematical objects: couplings, units, energy, enumeration."""
 
 from . import exact
+from .belief import DeepBelief, Model
 from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
 from .labels import LabelledMachine
+from .layered import LayeredCoupling, deep_boltzmann
 from .machine import Machine
 from .mps_machine import MPSMachine
-from .units import Bernoulli, Gaussian, Units
+from .units import Bernoulli, Copies, Gaussian, Units
 
 __all__ = [
     "Bernoulli",
     "CPCoupling",
+    "Copies",
     "Coupling",
+    "DeepBelief",
     "DenseCoupling",
     "Gaussian",
     "KroneckerCoupling",
     "LabelledMachine",
+    "LayeredCoupling",
     "MPOCoupling",
     "MPSMachine",
     "Machine",
+    "Model",
     "Units",
+    "deep_boltzmann",
     "exact",
 ]

@@ -33,7 +33,7 @@ from ..tensor.index import Order
 from ..tensor.mpo import network_matrix
 from ..tensor.network import Node, index_names
 from ..tensor.plan import N_USES, Plan, make_plan
-from ..tensor.product import Product, flattened
+from ..tensor.product import Form, Product, flattened
 from ..tensor.random import factor_std, normal_arrays
 from ..tensor.ranks import Boundary
 
@@ -66,6 +66,10 @@ class Coupling(eqx.Module):
     def to_mpo(self) -> "MPOCoupling":
         """The same W as an MPO; a layer with fewer modes gets trailing modes of size 1."""
 
+    def parts(self) -> tuple["Coupling", ...]:
+        """The couplings that W is put together from, each a network of its own; here itself."""
+        return (self,)
+
     @property
     def n_parameters(self) -> int:
         """The number of weights, biases excluded, as the paper counts (Table 5)."""
@@ -80,7 +84,7 @@ class Coupling(eqx.Module):
         """How W is best multiplied `n_uses` times with batches of `n_rows`."""
         return make_plan(self.nodes(), n_rows, n_uses)
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> Product:
+    def product(self, n_rows: int, n_uses: int = N_USES) -> Form:
         """W in the form that is best for `n_uses` products with batches of `n_rows`."""
         return Product.of(self.nodes(), self.plan(n_rows, n_uses))
 
@@ -379,7 +383,7 @@ class PlannedCoupling(Coupling):
     """
 
     coupling: Coupling
-    merged: Product
+    merged: Form
 
     @property
     def n_parameters(self) -> int:
@@ -401,6 +405,10 @@ class PlannedCoupling(Coupling):
         """The floating-point type of the weights."""
         return self.coupling.dtype
 
+    def parts(self) -> tuple[Coupling, ...]:
+        """Those of the coupling."""
+        return self.coupling.parts()
+
     def nodes(self) -> list[Node]:
         """Those of the coupling."""
         return self.coupling.nodes()
@@ -409,7 +417,7 @@ class PlannedCoupling(Coupling):
         """The same W as an MPO."""
         return self.coupling.to_mpo()
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> Product:
+    def product(self, n_rows: int, n_uses: int = N_USES) -> Form:
         """The form that was made."""
         return self.merged
 

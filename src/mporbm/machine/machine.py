@@ -29,8 +29,8 @@ class Machine(eqx.Module):
         W in one of its forms.
     visible_bias, hidden_bias
         B and C; zeros by default, as in Algorithm 1.
-    visible_units
-        `Bernoulli()` or `Gaussian()`.
+    visible_units, hidden_units
+        `Bernoulli()` or `Gaussian()`; hidden ones are Bernoulli, or `Copies` of them.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Machine(eqx.Module):
     visible_bias: Array
     hidden_bias: Array
     visible_units: Units
-    hidden_units: Bernoulli
+    hidden_units: Units
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Machine(eqx.Module):
         visible_bias: Any = None,
         hidden_bias: Any = None,
         visible_units: Units | None = None,
+        hidden_units: Units | None = None,
     ):
         coupling = _check_coupling(coupling)
         visible_units = Bernoulli() if visible_units is None else visible_units
@@ -72,7 +73,7 @@ class Machine(eqx.Module):
         self.visible_bias = _bias("visible_bias", visible_bias, coupling.visible_shape, coupling)
         self.hidden_bias = _bias("hidden_bias", hidden_bias, coupling.hidden_shape, coupling)
         self.visible_units = jax.tree.map(lambda x: x.astype(coupling.dtype), visible_units)
-        self.hidden_units = Bernoulli()
+        self.hidden_units = Bernoulli() if hidden_units is None else hidden_units
 
     @property
     def visible_shape(self) -> tuple[int, ...]:
@@ -127,6 +128,10 @@ class Machine(eqx.Module):
         """A draw from ``p(V | H)``."""
         return self.visible_units.sample(check_key(key), self.visible_field(hidden))
 
+    def resampled_field(self, key: Array, visible: Any) -> Array:
+        """What visible units feel after a draw from ``p(H | V)``: half a Gibbs step."""
+        return self.visible_field(self.sample_hidden(key, visible))
+
     def free_energy(self, visible: Any) -> Array:
         """``F(V) = -log sum_H exp(-E(V, H))``.
 
@@ -162,6 +167,7 @@ class Machine(eqx.Module):
             self.visible_bias.reshape(coupling.visible_shape),
             self.hidden_bias.reshape(coupling.hidden_shape),
             units,
+            self.hidden_units,
         )
 
     def _check_visible(self, visible: Any) -> Array:

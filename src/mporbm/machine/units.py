@@ -39,6 +39,14 @@ class Units(eqx.Module):
         """`sample` and `mean` of the same field."""
         return self.sample(key, field), self.mean(field)
 
+    def of_values(self, values: Array) -> Array:
+        """The states that values of data stand for: they themselves."""
+        return values
+
+    @abstractmethod
+    def total_variance(self, mean: Array, spread: Array) -> Array:
+        """The variance of units whose conditional mean has a mean and, as variance, a spread."""
+
     def log_density(self, state: Array, field: Array) -> Array:
         """The normalised conditional log-density ``log p(x | f)``, elementwise."""
         return state * field - self.potential(state) - self.log_partition(field)
@@ -62,6 +70,10 @@ class Bernoulli(Units):
     def sample(self, key: Array, field: Array) -> Array:
         """Zeros and ones, in the field's precision."""
         return _drawn(key, field, _unlikely(field))
+
+    def total_variance(self, mean: Array, spread: Array) -> Array:
+        """``mean (1 - mean)``: of a binary unit it follows from the mean."""
+        return mean * (1.0 - mean)
 
     def sample_and_mean(self, key: Array, field: Array) -> tuple[Array, Array]:
         """Both from the same exponentials."""
@@ -133,3 +145,89 @@ class Gaussian(Units):
         """Normal states around the mean."""
         noise = jax.random.normal(key, field.shape, field.dtype)
         return self.mean(field) + jnp.sqrt(self.variance) * noise
+
+    def total_variance(self, mean: Array, spread: Array) -> Array:
+        """``variance + spread``."""
+        return jnp.broadcast_to(self.variance, mean.shape) + spread
+
+
+class Mixed(Gaussian):
+    """A layer whose first units are Gaussian and whose others are Bernoulli, along the last axis.
+
+    Parameters
+    ----------
+    n_gaussian
+        How many units are Gaussian.
+    variance
+        One for all of them, or one per unit of the layer; that of Bernoulli units means nothing.
+    """
+
+    n_gaussian: int = eqx.field(static=True)
+
+    def __init__(self, n_gaussian: int, variance: Any = 1.0):
+        super().__init__(variance)
+        self.n_gaussian = n_gaussian
+
+    def potential(self, state: Array) -> Array:
+        """As each kind has it."""
+        return self._choose(super().potential(state), Bernoulli().potential(state))
+
+    def log_partition(self, field: Array) -> Array:
+        """As each kind has it."""
+        return self._choose(super().log_partition(field), Bernoulli().log_partition(field))
+
+    def mean(self, field: Array) -> Array:
+        """As each kind has it."""
+        return self._choose(super().mean(field), Bernoulli().mean(field))
+
+    def sample(self, key: Array, field: Array) -> Array:
+        """As each kind has it."""
+        noise = jnp.sqrt(self.variance) * jax.random.normal(key, field.shape, field.dtype)
+        return self._choose(super().mean(field) + noise, Bernoulli().sample(key, field))
+
+    def total_variance(self, mean: Array, spread: Array) -> Array:
+        """As each kind has it."""
+        binary = Bernoulli().total_variance(mean, spread)
+        return self._choose(super().total_variance(mean, spread), binary)
+
+    def _choose(self, gaussian: Array, bernoulli: Array) -> Array:
+        is_gaussian = jnp.arange(bernoulli.shape[-1]) < self.n_gaussian
+        return jnp.where(is_gaussian, gaussian, bernoulli)
+
+
+class Copies(Units):
+    """Each unit is the sum of some copies of a unit that all feel the same field.
+
+    Two copies of a layer drive the other one twice as strongly as it drives them. Their energy is
+    given up to the number of ways to reach a sum, which no field changes.
+    """
+
+    unit: Units
+    n_copies: int = eqx.field(static=True)
+
+    def potential(self, state: Array) -> Array:
+        """That of copies that share the sum equally."""
+        return self.n_copies * self.unit.potential(state / self.n_copies)
+
+    def log_partition(self, field: Array) -> Array:
+        """That of the unit, as often as there are copies."""
+        return self.n_copies * self.unit.log_partition(field)
+
+    def mean(self, field: Array) -> Array:
+        """The same of its mean."""
+        return self.n_copies * self.unit.mean(field)
+
+    def sample(self, key: Array, field: Array) -> Array:
+        """The sum of independent states."""
+        shape = (self.n_copies, *field.shape)
+        return self.unit.sample(key, jnp.broadcast_to(field, shape)).sum(axis=0)
+
+    def total_variance(self, mean: Array, spread: Array) -> Array:
+        """Copies are independent in a field, and vary together with it."""
+        common = spread / self.n_copies**2
+        own = self.unit.total_variance(mean / self.n_copies, common) - common
+        return self.n_copies * own + spread
+
+    def of_values(self, values: Array) -> Array:
+        """Every copy has the value."""
+        return self.n_copies * values

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import Gaussian, Machine
+from ..machine import Bernoulli, DeepBelief, Gaussian, Model
 from ..machine.bits import split
 from ..tensor.plan import MANY_USES
 
@@ -63,8 +63,8 @@ class Posterior(eqx.Module):
 
 
 def observe(
-    machine: Machine, visible: Array, observed: Array, noise: Any = None
-) -> tuple[Machine, Evidence]:
+    machine: Model, visible: Array, observed: Array, noise: Any = None
+) -> tuple[Model, Evidence]:
     """The machine and the evidence that together are the posterior, if noise was on what is seen.
 
     `noise` is None for exact observations, the flip probability for Bernoulli units, or the
@@ -77,29 +77,29 @@ def observe(
         return machine, Evidence.of_flipped(visible, observed, noise)
     precision = jnp.where(observed, 1.0 / noise**2, 0.0).astype(visible.dtype)
     log_variance = -jnp.log(1.0 / machine.visible_units.variance + precision)
-    machine = eqx.tree_at(lambda m: m.visible_units.log_variance, machine, log_variance)
+    machine = eqx.tree_at(_log_variance, machine, log_variance)
     return machine, Evidence(jnp.zeros((), bool), visible, visible * precision)
 
 
-def posterior_field(key: Array, machine: Machine, evidence: Evidence, visible: Array) -> Array:
+def posterior_field(key: Array, machine: Model, evidence: Evidence, visible: Array) -> Array:
     """Half a Gibbs step under evidence: the field of the visible units, given new hidden ones."""
-    return machine.visible_field(machine.sample_hidden(key, visible)) + evidence.field
+    return machine.resampled_field(key, visible) + evidence.field
 
 
-def posterior_step(key: Array, machine: Machine, evidence: Evidence, visible: Array) -> Array:
+def posterior_step(key: Array, machine: Model, evidence: Evidence, visible: Array) -> Array:
     """A Gibbs step under evidence."""
     up, down = split(key)
     field = posterior_field(up, machine, evidence, visible)
     return evidence.clamp(machine.visible_units.sample(down, field))
 
 
-def posterior_start(key: Array, machine: Machine, evidence: Evidence) -> Array:
+def posterior_start(key: Array, machine: Model, evidence: Evidence) -> Array:
     """Where chains begin: independent units that know their bias and the evidence."""
     field = jnp.broadcast_to(machine.visible_bias + evidence.field, evidence.value.shape)
     return evidence.clamp(machine.visible_units.sample(key, field))
 
 
-def posterior_sample(key: Array, machine: Machine, evidence: Evidence, n_steps: Any) -> Array:
+def posterior_sample(key: Array, machine: Model, evidence: Evidence, n_steps: Any) -> Array:
     """One draw for each sample: the end of a chain of `n_steps`."""
     start, chain = jax.random.split(key)
     machine = machine.planned(len(evidence.value), MANY_USES)
@@ -111,7 +111,7 @@ def posterior_sample(key: Array, machine: Machine, evidence: Evidence, n_steps: 
     return state
 
 
-def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
+def posterior_average(key: Array, machine: Model, evidence: Evidence, n_steps: Any) -> Posterior:
     """Averages of the conditional means along a chain of `n_steps`, its beginning left out.
 
     ``E[V | H, evidence]`` instead of V itself has the same mean and less variance. The variance
@@ -120,7 +120,7 @@ def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps:
     """
     start, chain = jax.random.split(key)
     machine = machine.planned(len(evidence.value), MANY_USES)
-    is_gaussian = isinstance(machine.visible_units, Gaussian)
+    is_binary = isinstance(machine.visible_units, Bernoulli)
     n_steps = jnp.asarray(n_steps)
     burn_in = (BURN_IN * n_steps).astype(n_steps.dtype)
 
@@ -134,20 +134,20 @@ def posterior_average(key: Array, machine: Machine, evidence: Evidence, n_steps:
         visible, mean = machine.visible_units.sample_and_mean(down, field)
         # Welford's rule: sums of squares would lose the variance of units far from 0.
         moved = average + (mean - average) / (number - burn_in + 1).astype(mean.dtype)
-        if is_gaussian:
+        if not is_binary:
             spread = spread + (mean - average) * (mean - moved)
         return evidence.clamp(visible), moved, spread
 
     visible = posterior_start(start, machine, evidence)
     visible = jax.lax.fori_loop(0, burn_in, step, visible)
     zero = jnp.zeros_like(visible)
-    state = visible, zero, zero if is_gaussian else jnp.zeros((), visible.dtype)
+    state = visible, zero, jnp.zeros((), visible.dtype) if is_binary else zero
     _, mean, spread = jax.lax.fori_loop(burn_in, n_steps, count, state)
     spread = spread / (n_steps - burn_in).astype(visible.dtype)
-    return _known_exactly(evidence, mean, _variance(machine, mean) + spread)
+    return _known_exactly(evidence, mean, machine.visible_units.total_variance(mean, spread))
 
 
-def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
+def mean_field(machine: Model, evidence: Evidence, n_steps: Any) -> Posterior:
     """Means of the best independent units, by coordinate ascent: one layer, then the other."""
     machine = machine.planned(len(evidence.value), MANY_USES)
 
@@ -164,7 +164,7 @@ def mean_field(machine: Machine, evidence: Evidence, n_steps: Any) -> Posterior:
     return _known_exactly(evidence, mean, _variance(machine, mean))
 
 
-def reconstruction(machine: Machine, evidence: Evidence, observed: Array) -> Posterior:
+def reconstruction(machine: Model, evidence: Evidence, observed: Array) -> Posterior:
     """One pass up and down from what was observed, as the paper does.
 
     Other units begin at the mean that their bias gives them. Noise is not modelled: the pass down
@@ -175,7 +175,7 @@ def reconstruction(machine: Machine, evidence: Evidence, observed: Array) -> Pos
     return _known_exactly(evidence, mean, _variance(machine, mean))
 
 
-def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array) -> Array:
+def estimate_noise(key: Array, machine: Model, visible: Array, observed: Array) -> Array:
     """The noise under which a batch is likeliest, by stochastic expectation maximisation.
 
     Each step draws from the posterior under the noise so far, and then takes the noise that fits
@@ -212,12 +212,15 @@ def estimate_noise(key: Array, machine: Machine, visible: Array, observed: Array
     return noises[N_NOISE_STEPS // 2 :].mean()
 
 
-def _variance(machine: Machine, mean: Array) -> Array:
+def _variance(machine: Model, mean: Array) -> Array:
     """The variance of each visible unit with a given mean."""
-    units = machine.visible_units
-    if isinstance(units, Gaussian):
-        return jnp.broadcast_to(units.variance, mean.shape)
-    return mean * (1.0 - mean)
+    return machine.visible_units.total_variance(mean, jnp.zeros((), mean.dtype))
+
+
+def _log_variance(machine: Any) -> Any:
+    """Where a machine keeps that of Gaussian visible units."""
+    lowest: Any = machine.lowest if isinstance(machine, DeepBelief) else machine
+    return lowest.visible_units.log_variance
 
 
 def _known_exactly(evidence: Evidence, mean: Array, variance: Array) -> Posterior:

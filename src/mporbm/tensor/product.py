@@ -7,9 +7,10 @@ tensor of it where it lies; for a large one the batch is transposed, which its c
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,7 +23,23 @@ TALL = 16
 """From this ratio of its sides on a gradient is computed as its transpose."""
 
 
-class Product(eqx.Module):
+class Form(eqx.Module):
+    """A matrix W in some form that multiplies batches."""
+
+    @abstractmethod
+    def contract_rows(self, batch: Array) -> tuple[Array, Any]:
+        """``W^T x`` for a batch (n, rows), and what `gradient` needs of it."""
+
+    @abstractmethod
+    def contract_columns(self, batch: Array) -> tuple[Array, Any]:
+        """``W y`` for a batch (n, columns), and what `gradient` needs of it."""
+
+    @abstractmethod
+    def gradient(self, rows: Any, columns: Any) -> Self:
+        """The derivative of ``sum_n <x_n, W y_n>``, from both contractions."""
+
+
+class Product(Form):
     """A matrix W in the form that is cheapest to multiply: merged cores and the way through them.
 
     Parameters
@@ -76,7 +93,7 @@ class Product(eqx.Module):
         states = (self._forward if self.transposed else self._backward)(batch)
         return states[-1 if self.transposed else 0], states
 
-    def gradient(self, rows: list[Array], columns: list[Array]) -> "Product":
+    def gradient(self, rows: list[Array], columns: list[Array]) -> Self:
         """The derivative of ``sum_n <x_n, W y_n>`` for each core, from both contractions.
 
         A core takes the rows from one side and the columns from the other.
@@ -91,7 +108,7 @@ class Product(eqx.Module):
                 self.cores, forward[:-1], backward[1:], self._batches(len(rows[0])), strict=True
             )
         )
-        return Product(cores, self.sizes, self.transposed)
+        return type(self)(cores, self.sizes, self.transposed)
 
     def _forward(self, batch: Array) -> list[Array]:
         """A batch before the first core, between cores, and after the last."""

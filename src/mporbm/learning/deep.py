@@ -1,0 +1,165 @@
+"""Learning of all layers at once: deep Boltzmann machines and deep belief networks."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import DeepBelief, Machine
+from ..machine.bits import split
+from ..machine.layered import layered
+from ..sampling.deep import infer_layers, variational_free_energy
+from .gradient import Batch
+from .monitor import Snapshot, reconstruction_error, training_score
+from .packed import unpacked
+from .parameters import Parameters, n_factors
+from .scheme import (
+    LearningState,
+    Rates,
+    Rule,
+    Scheme,
+    Simultaneous,
+    StepInfo,
+    ascend,
+    combine,
+    norm,
+)
+
+
+class MeanField(Simultaneous):
+    """A deep Boltzmann machine: all factors of all couplings at once (Salakhutdinov & Hinton 2009).
+
+    In the data's part of the gradient the other layers are at their mean-field means, so that it
+    is the gradient of a bound on the log-likelihood. The model's part is any negative phase, best
+    one whose chains do not begin at the data.
+    """
+
+    def batch(self, machine: Machine, stored: Any, weight: Array) -> Batch:
+        """Samples, and the means of the other even layers."""
+        visible = unpacked(stored).astype(machine.coupling.dtype)
+        return Batch(infer_layers(machine, visible), weight)
+
+    def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:
+        """What a few samples tell, with the other layers as inferred."""
+        return _boltzmann_snapshot(machine, stored, units)
+
+
+@eqx.filter_jit
+def _boltzmann_snapshot(machine: Machine, stored: Array, units: Array) -> Snapshot:
+    n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
+    visible = infer_layers(machine, stored.astype(machine.coupling.dtype))
+    field = machine.hidden_field(visible)
+    passed = machine.visible_mean(machine.hidden_units.mean(field))
+    error = ((visible - passed)[:, :n_data] ** 2).mean()
+    # Only units of the data, of which there are fewer than the machine believes.
+    score = training_score(machine, visible, units % n_data).mean() * (n_data / n_even)
+    return Snapshot(
+        error,
+        score,
+        variational_free_energy(machine, visible).mean(),
+        jnp.abs(field).max(),
+    )
+
+
+class WakeSleep(Scheme):
+    """A deep belief network: the up-down algorithm (Hinton, Osindero & Teh 2006, Appendix B).
+
+    Awake, states are drawn upwards from the data, and every conditional of `generation` learns to
+    give the state below from the one above. Then the machine on top learns as any machine does,
+    and from its samples states are drawn downwards: asleep, every conditional of `recognition`
+    learns to give the state above from the one below. All factors of all couplings move at once.
+    """
+
+    def init(self, key: Array, rule: Rule, machine: DeepBelief, n_chains: int) -> LearningState:
+        """No velocity, fresh chains for the machine on top."""
+        states = [super(WakeSleep, self).init(key, rule, m, n_chains) for m in _machines(machine)]
+        return LearningState(
+            machine,
+            tuple(state.velocity for state in states),
+            tuple(state.former for state in states),
+            states[-1].chains,
+        )
+
+    def n_updates(self, machine: DeepBelief) -> int:
+        """One."""
+        return 1
+
+    def watch(self, machine: DeepBelief, stored: Any, units: Array) -> Snapshot:
+        """What a few samples tell, by a pass of means."""
+        return _belief_snapshot(machine, stored)
+
+    def step(
+        self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+    ) -> tuple[LearningState, StepInfo]:
+        """Awake, on top, asleep; then one update."""
+        machine: DeepBelief = state.machine
+        up, through, down = split(key, 3)
+        wake = machine.up_samples(up, data.visible)
+        highest = Batch(wake[-1], data.weight)
+        chains, samples = rule.negative_phase.step(through, machine.top, state.chains, highest)
+        sleep = machine.down_samples(down, samples.visible)
+        every = tuple(range(n_factors(machine.top)))
+        ascent, info = rule.gradient(machine.top, highest, samples, every)
+        found = [
+            *(
+                conditional_gradient(m, Batch(low, samples.weight), high, upwards=True)
+                for m, low, high in zip(machine.recognition, sleep, sleep[1:], strict=False)
+            ),
+            *(
+                conditional_gradient(m, Batch(low, data.weight), high, upwards=False)
+                for m, low, high in zip(machine.generation, wake, wake[1:], strict=False)
+            ),
+            (ascent, StepInfo(norm(ascent), info.largest_field)),
+        ]
+        machines, velocities, formers = zip(
+            *(
+                ascend(rule, m, velocity, former, ascent, rates, tuple(range(n_factors(m))))
+                for m, velocity, former, (ascent, _) in zip(
+                    _machines(machine), state.velocity, state.former, found, strict=True
+                )
+            ),
+            strict=True,
+        )
+        n_below = len(machine.recognition)
+        moved = DeepBelief(machines[:n_below], machines[n_below:-1], machines[-1])
+        return LearningState(moved, velocities, formers, chains), combine([i for _, i in found])
+
+
+def conditional_gradient(
+    machine: Machine, low: Batch, high: Array, *, upwards: bool
+) -> tuple[Parameters, StepInfo]:
+    """The gradient of ``E[log p(H | V)]`` (upwards) or ``E[log p(V | H)]``, over pairs V, H."""
+
+    def log_likelihood(machine: Machine) -> tuple[Array, Array]:
+        if upwards:
+            field = machine.hidden_field(low.visible)
+            terms = machine.hidden_units.log_density(high, field)
+        else:
+            field = machine.visible_field(high)
+            terms = machine.visible_units.log_density(low.visible, field)
+        return low.mean(terms.reshape(len(terms), -1).sum(axis=1)), jnp.abs(field).max()
+
+    slope, largest = jax.grad(log_likelihood, has_aux=True)(machine)
+    ascent = Parameters.of(slope)
+    return ascent, StepInfo(norm(ascent), largest)
+
+
+def _machines(belief: DeepBelief) -> tuple[Machine, ...]:
+    return (*belief.recognition, *belief.generation, belief.top)
+
+
+@eqx.filter_jit
+def _belief_snapshot(machine: DeepBelief, stored: Array) -> Snapshot:
+    visible = stored.astype(machine.coupling.dtype)
+    error = reconstruction_error(machine, visible).mean()
+    highest = machine.up_mean(visible)
+    passed = machine.visible_mean(machine.top.hidden_mean(highest))
+    fields = [machine.hidden_field(visible), machine.hidden_field(passed)]
+    return Snapshot(
+        error,
+        -error,
+        machine.top.free_energy(highest).mean(),
+        jnp.maximum(*(jnp.abs(field).max() for field in fields)),
+    )

@@ -1,0 +1,204 @@
+"""Deep Boltzmann machines: layers in a row, each wired to its neighbours.
+
+``-E(X_0..X_L) = sum_k <X_{k-1}, W_k(X_k)> + sum_k <B_k, X_k> - sum potential(X_0)``
+(Salakhutdinov & Hinton 2009).
+
+Even layers are wired to odd layers only. A deep machine therefore is a `Machine` whose visible
+layer holds all even layers, flattened one after the other, and whose hidden layer holds all odd
+ones: conditionals, Gibbs steps, log Z, evidence and gradients are those of any machine. The data
+are its first visible units.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..tensor.check import check_sequence
+from ..tensor.index import Order
+from ..tensor.network import Node
+from ..tensor.plan import N_USES
+from ..tensor.product import Form
+from .coupling import Coupling, DenseCoupling, MPOCoupling
+from .machine import Machine
+from .units import Bernoulli, Copies, Gaussian, Mixed, Units
+
+
+class LayeredProduct(Form):
+    """The couplings W_1..W_L as one W between the even layers and the odd ones.
+
+    A coupling whose lower layer is odd is contracted the other way round.
+    """
+
+    products: tuple[Form, ...]
+    sizes: tuple[int, ...] = eqx.field(static=True)
+
+    def contract_rows(self, batch: Array) -> tuple[Array, list[Any]]:
+        """The fields that even layers make for odd ones."""
+        return self._contract(batch, 0)
+
+    def contract_columns(self, batch: Array) -> tuple[Array, list[Any]]:
+        """The fields that odd layers make for even ones."""
+        return self._contract(batch, 1)
+
+    def gradient(self, rows: list[Any], columns: list[Any]) -> "LayeredProduct":
+        """That of every coupling."""
+        both = zip(self.products, rows, columns, strict=True)
+        products = tuple(
+            product.gradient(even, odd) if k % 2 == 0 else product.gradient(odd, even)
+            for k, (product, even, odd) in enumerate(both)
+        )
+        return LayeredProduct(products, self.sizes)
+
+    def _contract(self, batch: Array, parity: int) -> tuple[Array, list[Any]]:
+        """The fields of every other layer from the states of the layers between them."""
+        states = dict(enumerate(split_layers(batch, self.sizes[parity::2])))
+        fields: dict[int, Array] = {}
+        kept = []
+        for k, product in enumerate(self.products):
+            upwards = k % 2 == parity
+            source, target = (k, k + 1) if upwards else (k + 1, k)
+            contract = product.contract_rows if upwards else product.contract_columns
+            field, between = contract(states[source // 2])
+            fields[target] = fields[target] + field if target in fields else field
+            kept.append(between)
+        return jnp.concatenate([fields[k] for k in sorted(fields)], axis=-1), kept
+
+
+class LayeredCoupling(Coupling):
+    """Couplings between neighbouring layers as one coupling between even and odd layers.
+
+    Parameters
+    ----------
+    couplings
+        W_1..W_L; the hidden shape of each is the visible shape of the next.
+    """
+
+    couplings: tuple[Coupling, ...]
+
+    def __init__(self, couplings: Sequence[Coupling]):
+        check_sequence("couplings", couplings, "couplings")
+        for k, (lower, upper) in enumerate(pairwise(couplings)):
+            if lower.hidden_shape != upper.visible_shape:
+                raise ValueError(
+                    f"couplings[{k + 1}]: expected the visible shape {lower.hidden_shape}, the "
+                    f"hidden shape of couplings[{k}], got {upper.visible_shape}."
+                )
+        self.couplings = tuple(couplings)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Those of the layers X_0..X_L."""
+        hidden = (coupling.hidden_shape for coupling in self.couplings)
+        return (self.couplings[0].visible_shape, *hidden)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of units of the layers."""
+        return tuple(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def visible_shape(self) -> tuple[int, ...]:
+        """The number of units in even layers."""
+        return (sum(self.sizes[::2]),)
+
+    @property
+    def hidden_shape(self) -> tuple[int, ...]:
+        """The number of units in odd layers."""
+        return (sum(self.sizes[1::2]),)
+
+    def parts(self) -> tuple[Coupling, ...]:
+        """W_1..W_L."""
+        return self.couplings
+
+    def nodes(self) -> list[Node]:
+        """A single node, W as a matrix."""
+        return DenseCoupling(self.to_matrix()).nodes()
+
+    def to_mpo(self) -> MPOCoupling:
+        """A single core, W as a matrix."""
+        return DenseCoupling(self.to_matrix()).to_mpo()
+
+    def to_matrix(self, order: Order = "C") -> Array:
+        """W as a matrix, with a block for every coupling; each layer in C order."""
+        starts = [sum(self.sizes[k % 2 : k : 2]) for k in range(len(self.sizes))]
+        matrix = jnp.zeros((*self.visible_shape, *self.hidden_shape), self.dtype)
+        for k, coupling in enumerate(self.couplings):
+            block = coupling.to_matrix()
+            row, column = starts[k], starts[k + 1]
+            if k % 2:
+                block, row, column = block.T, column, row
+            n_rows, n_columns = block.shape
+            matrix = matrix.at[row : row + n_rows, column : column + n_columns].set(block)
+        return matrix
+
+    def product(self, n_rows: int, n_uses: int = N_USES) -> LayeredProduct:
+        """Every coupling in the form that is best for it."""
+        products = tuple(coupling.product(n_rows, n_uses) for coupling in self.couplings)
+        return LayeredProduct(products, self.sizes)
+
+    def layers(self, visible: Array, hidden: Array) -> tuple[Array, ...]:
+        """X_0..X_L of a batch as tensors, or what belongs to their units."""
+        even = split_layers(visible, self.sizes[::2])
+        odd = split_layers(hidden, self.sizes[1::2])
+        flat = [(odd if k % 2 else even)[k // 2] for k in range(len(self.sizes))]
+        pairs = zip(flat, self.shapes, strict=True)
+        return tuple(layer.reshape(*layer.shape[:-1], *shape) for layer, shape in pairs)
+
+
+def split_layers(flat: Array, sizes: Sequence[int]) -> list[Array]:
+    """Layers that stand one after the other along the last axis."""
+    return jnp.split(flat, np.cumsum(sizes)[:-1], axis=-1)
+
+
+def deep_boltzmann(stack: Sequence[Machine]) -> Machine:
+    """The deep Boltzmann machine of L machines, each on the hidden layer of the one before.
+
+    A layer in the middle belongs to two of them, and gets the mean of both biases. If the one
+    below was trained with two copies of its visible layer and the one above with two copies of its
+    hidden layer (`Copies`), the conditional distribution of a middle layer is the geometric mean
+    of theirs: the doubled inputs of pre-training (Salakhutdinov & Hinton 2009, Section 3.1).
+    """
+    coupling = LayeredCoupling([machine.coupling for machine in stack])
+    middle = [0.5 * (low.hidden_bias + up.visible_bias) for low, up in pairwise(stack)]
+    biases = [stack[0].visible_bias, *middle, stack[-1].hidden_bias]
+    flat = [bias.reshape(-1) for bias in biases]
+    units: Units = stack[0].visible_units
+    units = units.unit if isinstance(units, Copies) else units
+    if isinstance(units, Gaussian):
+        n_visible, (n_even,) = coupling.sizes[0], coupling.visible_shape
+        variance = jnp.broadcast_to(units.variance, stack[0].visible_shape).reshape(-1)
+        units = Mixed(n_visible, jnp.pad(variance, (0, n_even - n_visible), constant_values=1.0))
+    else:
+        units = Bernoulli()
+    return Machine(coupling, jnp.concatenate(flat[::2]), jnp.concatenate(flat[1::2]), units)
+
+
+def stack_of(machine: Machine) -> tuple[Machine, ...]:
+    """What `deep_boltzmann` makes a deep machine of: every coupling with its biases."""
+    coupling = layered(machine)
+    biases = coupling.layers(machine.visible_bias, machine.hidden_bias)
+    units: Units = Bernoulli()
+    if isinstance(machine.visible_units, Mixed):
+        variance = machine.visible_units.variance[: coupling.sizes[0]]
+        units = Gaussian(variance.reshape(coupling.shapes[0]))
+    return tuple(
+        Machine(one, biases[k], biases[k + 1], units if k == 0 else None)
+        for k, one in enumerate(coupling.couplings)
+    )
+
+
+def layered(machine: Machine) -> LayeredCoupling:
+    """The coupling of a deep machine, which knows its layers."""
+    coupling = getattr(machine.coupling, "coupling", machine.coupling)
+    if not isinstance(coupling, LayeredCoupling):
+        raise TypeError(
+            f"machine: expected a deep machine, got one with a {type(coupling).__name__}; make one "
+            f"with deep_boltzmann([machine])."
+        )
+    return coupling

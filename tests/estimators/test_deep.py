@@ -1,0 +1,311 @@
+"""Deep estimators: scikit-learn's promises, stages and their checkpoints, files, inference."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import mporbm
+from mporbm import DBM, DBN, MPODBM, MPODBN, MPORBM
+from mporbm.learning import checkpoint
+from mporbm.machine import exact
+from strategies import all_states
+
+UNTRAINED = {"n_iter": 0, "n_iter_fine_tuning": 0, "batch_size": 10, "random_state": 0}
+HALVES = np.arange(24) % 2
+"""Of each sample, which half is bright."""
+X = np.random.default_rng(0).random((24, 3, 2)) < np.where(
+    (np.arange(2) < 1) == HALVES[:, None, None], 0.9, 0.1
+)
+MASK = np.array([[True, False]] * 3)
+COMMON = {"rank": 2, "scheme": "su", "batch_size": 12, "n_iter": 2, "n_iter_fine_tuning": 2}
+COMMON |= {"hidden_shapes": ((2, 2), (2, 1)), "random_state": 0}
+DENSE = {name: value for name, value in COMMON.items() if name not in ("rank", "scheme")}
+ESTIMATORS = [MPODBN(**COMMON), MPODBM(**COMMON), DBN(**DENSE), DBM(**DENSE)]
+TENSORS = ESTIMATORS[:2]
+by_name = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+tensors = pytest.mark.parametrize("estimator", TENSORS, ids=lambda e: type(e).__name__)
+
+
+@functools.cache
+def fitted_class(kind):
+    return next(clone(e) for e in ESTIMATORS if type(e) is kind).fit(X)
+
+
+def fitted(estimator):
+    """The fitted estimator, which tests share and so must not change."""
+    return fitted_class(type(estimator))
+
+
+def assert_same(one, other):
+    """The same parameters to the last bit, and the same history but for the time it took."""
+    leaves = [jax.tree.leaves(model.machine_) for model in (one, other)]
+    for a, b in zip(*leaves, strict=True):
+        assert_array_equal(a, b)
+    histories = [[{**e, "seconds": None} for e in model.history_] for model in (one, other)]
+    assert histories[0] == histories[1]
+
+
+# scikit-learn
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        # Untrained: every check has other shapes to compile for. What is the same in training is
+        # checked with the machines that they are made of.
+        MPODBN([(2,), (2,)], rank=2, **UNTRAINED),
+        MPODBM([(2,), (2,)], rank=2, **UNTRAINED),
+        DBN([2], **UNTRAINED),
+        DBM([2], **UNTRAINED),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.filterwarnings("ignore:X. expected values from 0 to 1:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
+def test_all_checks_of_scikit_learn_pass(estimator):
+    checks = check_estimator(estimator, on_skip=None)
+    others = [check for check in checks if check["status"] != "passed"]
+    assert len(others) < len(checks)
+    assert all("SCIPY_ARRAY_API" in str(check["exception"]) for check in others), others
+
+
+@by_name
+def test_parameters_are_stored_and_cloned(estimator):
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert type(estimator)().get_params()["hidden_shapes"] is None
+    assert type(estimator)([(3,)]).hidden_shapes == [(3,)]
+
+
+def test_features_serve_a_classifier():
+    pipeline = make_pipeline(clone(TENSORS[0]).set_params(n_iter=40), KNeighborsClassifier(1))
+    assert pipeline.fit(X, HALVES).score(X, HALVES) > 0.8
+
+
+# Stages
+
+
+@pytest.mark.parametrize("kind", [MPODBN, MPODBM])
+def test_one_layer_is_the_plain_machine(kind):
+    settings = {name: COMMON[name] for name in ("rank", "scheme", "batch_size", "n_iter")}
+    settings |= {"negative_phase": "cd", "n_gibbs": 1, "schedule": "constant", "random_state": 0}
+    plain = MPORBM((2, 2), **settings).fit(X)
+    deep = kind([(2, 2)], n_iter_fine_tuning=0, **settings).fit(X)
+    assert_allclose(deep.transform(X), plain.transform(X), rtol=1e-12)
+    assert_allclose(deep.score_samples(X), plain.score_samples(X), rtol=1e-12)
+    assert_allclose(deep.reconstruct(X), plain.reconstruct(X), rtol=1e-12)
+    answers = [model.complete(X, MASK, n_gibbs=10, random_state=1) for model in (deep, plain)]
+    assert_allclose(*answers, rtol=1e-12)
+    assert [e["score"] for e in deep.history_] == [e["score"] for e in plain.history_]
+
+
+def test_each_layer_learns_the_probabilities_of_the_one_below():
+    settings = {name: COMMON[name] for name in ("rank", "scheme", "batch_size", "n_iter")}
+    first = MPORBM((2, 2), output="tensor", random_state=0, **settings).fit(X)
+    hidden = first.transform(X)
+    second = MPORBM((2, 1), random_state=first._seed + 1, **settings).fit(hidden)
+    deep = clone(TENSORS[0]).set_params(n_iter_fine_tuning=0).fit(X)
+    for found, expected in zip(deep.layers_, (first, second), strict=True):
+        for one, other in zip(
+            jax.tree.leaves(found), jax.tree.leaves(expected.machine_), strict=True
+        ):
+            assert_array_equal(one, other)
+    assert_allclose(deep.transform(X), second.transform(hidden))
+    assert deep.machine_.recognition[0] is deep.machine_.generation[0]
+
+
+@tensors
+def test_the_history_tells_the_stages(estimator):
+    model = fitted(estimator)
+    stages = [entry["stage"] for entry in model.history_]
+    assert stages == ["layer 1"] * 2 + ["layer 2"] * 2 + ["fine-tuning"] * 2
+    assert model.n_iter_ == 6
+    assert all(np.isfinite(entry["score"]) for entry in model.history_)
+
+
+@tensors
+def test_fine_tuning_moves_every_layer(estimator):
+    before = clone(estimator).set_params(n_iter_fine_tuning=0).fit(X)
+    after = fitted(estimator)
+    for one, other in zip(before.layers_, after.layers_, strict=True):
+        assert (np.asarray(one.coupling.to_matrix()) != other.coupling.to_matrix()).all()
+        assert (np.asarray(one.visible_bias) != other.visible_bias).any()
+
+
+@pytest.mark.parametrize("n_written", [1, 3, 5])
+@tensors
+def test_a_killed_training_goes_on_as_if_nothing_had_happened(
+    estimator, n_written, tmp_path, monkeypatch
+):
+    """Killed in the first layer, in the second, and while all layers learn together."""
+    model = clone(estimator).set_params(checkpoint=tmp_path / "run")
+    save, count = checkpoint.save, iter(range(1, 100))
+
+    def killed(*arguments):
+        save(*arguments)
+        if next(count) == n_written:
+            raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            model.fit(X)
+    assert len(list(tmp_path.iterdir())) == (n_written + 1) // 2
+    assert_same(clone(model).fit(X), fitted(estimator))
+
+
+def test_a_training_without_a_seed_goes_on_with_the_one_that_it_had(tmp_path):
+    model = clone(TENSORS[0]).set_params(checkpoint=tmp_path / "run", random_state=None)
+    assert_same(clone(model).fit(X), clone(model).fit(X))
+
+
+@pytest.mark.parametrize("changed", [{"momentum": 0.1}, {"hidden_shapes": ((2, 2), (1, 1))}])
+def test_checkpoints_of_other_trainings_are_refused(changed, tmp_path):
+    model = clone(TENSORS[0]).set_params(checkpoint=tmp_path / "run", n_iter_fine_tuning=0)
+    model.fit(X)
+    with pytest.raises(ValueError, match="expected a checkpoint of this training, got one"):
+        clone(model).set_params(**changed).fit(X)
+
+
+@tensors
+def test_a_progress_bar_for_every_stage(estimator, capsys):
+    clone(estimator).set_params(verbose=1).fit(X)
+    shown = capsys.readouterr().err
+    assert shown.count("2/2") >= 3
+    assert "all layers together" in shown
+
+
+def test_validation_samples_are_watched_at_every_stage():
+    model = clone(TENSORS[1]).fit(X, X_val=X[:6], sample_weight=np.ones(24))
+    assert all("validation_score" in entry for entry in model.history_)
+
+
+# Inference
+
+
+@by_name
+def test_a_file_gives_the_model_back(estimator, tmp_path):
+    dense = not hasattr(estimator, "rank")
+    untrained = clone(estimator).set_params(n_iter=0, n_iter_fine_tuning=0)
+    model, path = untrained.fit(X) if dense else fitted(estimator), tmp_path / "model"
+    model.save(path)
+    again = mporbm.load(path)
+    assert again.get_params() == model.get_params()
+    assert_array_equal(again.transform(X), model.transform(X))
+    assert_array_equal(again.score_samples(X), model.score_samples(X))
+    assert again.history_ == model.history_
+    for one, other in zip(
+        jax.tree.leaves(model.machine_), jax.tree.leaves(again.machine_), strict=True
+    ):
+        assert_array_equal(one, other)
+
+
+@tensors
+def test_features_come_in_every_form(estimator):
+    model = clone(estimator).set_params(n_iter=0, n_iter_fine_tuning=0).fit(X)
+    probability = model.transform(X)
+    assert probability.shape == (24, 2)
+    field = model.set_params(feature="field").transform(X)
+    assert_allclose(probability, 1 / (1 + np.exp(-field)), rtol=1e-10)
+    state = model.set_params(feature="state", output="tensor").transform(X)
+    assert state.shape == (24, 2, 1)
+    assert set(np.unique(state)) <= {0.0, 1.0}
+
+
+@tensors
+def test_samples_and_answers_have_the_shape_of_the_data(estimator):
+    model = fitted(estimator)
+    sample = model.sample(5, n_gibbs=3, random_state=0)
+    assert sample.shape == (5, 3, 2)
+    assert set(np.unique(sample)) <= {0.0, 1.0}
+    assert_array_equal(sample, model.sample(5, n_gibbs=3, random_state=0))
+    assert model.reconstruct(X).shape == X.shape
+    for method in ("gibbs", "mean-field", "reconstruct"):
+        mean, std = model.complete(X, MASK, method=method, n_gibbs=5, return_std=True)
+        assert_array_equal(mean[:, MASK], X[:, MASK])
+        assert (std[:, MASK] == 0.0).all()
+        assert (std[:, ~MASK] > 0.0).all()
+    assert model.denoise(X, noise=0.1, n_gibbs=5).shape == X.shape
+    assert 0.0 < model.estimate_noise(X) <= 0.5
+    drawn = model.posterior_samples(X, MASK, n_samples=2, n_gibbs=3)
+    assert drawn.shape == (24, 2, 3, 2)
+    assert_array_equal(drawn[:, 1][:, MASK], X[:, MASK])
+
+
+@tensors
+def test_gaussian_data_have_real_samples(estimator):
+    real = np.random.default_rng(0).normal(size=(24, 3, 2))
+    model = clone(estimator).set_params(visible_units="gaussian", learning_rate=0.1, n_iter=0)
+    model.fit(real)
+    assert np.isfinite(model.score_samples(real)).all()
+    # A posterior between the noisy values and what the model expects, with a smaller variance.
+    mean, std = model.denoise(real, noise=0.5, n_gibbs=5, return_std=True)
+    assert (np.abs(mean - real) < np.abs(real) + 2.0).all()
+    assert (std < 0.5).all()
+    assert (std > 0.3).all()
+
+
+def test_the_score_of_a_boltzmann_machine_is_a_bound():
+    model = clone(TENSORS[1]).set_params(n_iter=30).fit(X)
+    machine = model.machine_
+    visible = all_states(model.layers_[0])
+    even = np.asarray(exact.visible_distribution(machine)).reshape(64, -1)
+    log_p = np.log(even.sum(axis=1))
+    score = model.score_samples(visible)
+    assert (score <= log_p + 1e-10).all()
+    assert_allclose(score, log_p, atol=0.1)
+    annealed = model.log_partition("ais", n_temperatures=200)
+    assert_allclose(annealed.value, exact.log_partition(machine), atol=5 * annealed.standard_error)
+
+
+def test_ranks_and_layers_of_a_stack():
+    model = fitted(TENSORS[0])
+    assert model.ranks_ == ((2,), (2,))
+    assert [machine.hidden_shape for machine in model.layers_] == [(2, 2), (2, 1)]
+    assert model.n_parameters_ == sum(m.coupling.n_parameters for m in model.layers_)
+    with pytest.raises(AttributeError, match="MPODBN has no layers_ before it is fitted"):
+        _ = MPODBN().layers_
+
+
+# Bad input
+
+WRONG = [
+    ({"hidden_shapes": (2, 2)}, ValueError, r"hidden_shapes\[0\]=\(2,\): expected 2 modes"),
+    ({"hidden_shapes": [(2, 2), (2,)]}, ValueError, r"hidden_shapes\[1\]=\(2,\): expected 2 modes"),
+    ({"hidden_shapes": []}, ValueError, r"hidden_shapes: expected a non-empty sequence of shapes"),
+    ({"hidden_shapes": 4}, TypeError, r"hidden_shapes: expected a non-empty sequence of shapes"),
+    ({"hidden_shapes": [(2, 0)]}, ValueError, r"hidden_shapes\[0\]\[1\]=0: expected .* at least 1"),
+    ({"n_iter_fine_tuning": -1}, ValueError, "n_iter_fine_tuning=-1: expected .* at least 0"),
+    ({"n_iter_fine_tuning": 1.5}, TypeError, "n_iter_fine_tuning=1.5: expected an integer"),
+    ({"scheme": "all"}, ValueError, "scheme='all': expected"),
+    ({"rank": 0}, ValueError, "rank=0: expected"),
+    ({"feature": "mean"}, ValueError, "feature='mean': expected"),
+    ({"output": "rows"}, ValueError, "output='rows': expected"),
+    ({"checkpoint": 5}, TypeError, "checkpoint=5: expected the path of a file or None, got int"),
+]
+
+
+@pytest.mark.parametrize(("changed", "error", "message"), WRONG)
+@pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
+def test_bad_parameters_are_named(changed, error, message):
+    for estimator in TENSORS:
+        with pytest.raises(error, match=message):
+            clone(estimator).set_params(**{"n_iter_fine_tuning": 0, **changed}).fit(X)
+
+
+def test_bad_samples_are_named():
+    model = clone(TENSORS[0])
+    with pytest.raises(ValueError, match=r"X: expected an array, .* got a stream; each layer"):
+        model.fit(lambda: iter([X]))
+    with pytest.raises(TypeError, match="expected the keywords X_val and sample_weight, got w"):
+        model.fit(X, w=1)
+    with pytest.raises(ValueError, match=r"X: expected shape \(n_samples, 3, 2\)"):
+        fitted(TENSORS[0]).transform(np.zeros((4, 2, 2)))
+    with pytest.raises(ValueError, match=r"X: expected values from 0 to 1 .* X / 255"):
+        model.fit(255 * X.astype(int))
