@@ -55,7 +55,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         },
         "visible_shape": list(estimator.visible_shape_),
         "hidden_shape": list(estimator.machine_.hidden_shape),
-        "machines": {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()},
         "n_iter": estimator.n_iter_,
         "seed": estimator._seed,
         "history": estimator.history_,
@@ -63,6 +62,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "coding": _coding_header(getattr(estimator, "coding_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
     }
+    if "" not in machines:
+        shapes = {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()}
+        header["machines"] = shapes
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
 
 
