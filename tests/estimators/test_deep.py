@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mporbm
 from mporbm import DBM, DBN, MPODBM, MPODBN, MPORBM
-from mporbm.learning import checkpoint
+from mporbm.learning import FileFormatError, checkpoint, storage
 from mporbm.machine import exact
 from strategies import all_states
 
@@ -204,6 +204,12 @@ def test_a_file_gives_the_model_back(estimator, tmp_path):
         jax.tree.leaves(model.machine_), jax.tree.leaves(again.machine_), strict=True
     ):
         assert_array_equal(one, other)
+    arrays, header = storage.read(path, "model")
+    for lacking in ("machines", "visible_shape"):
+        rest = {name: value for name, value in header.items() if name != lacking}
+        storage.write(path, "model", arrays, rest)
+        with pytest.raises(FileFormatError, match="incomplete or corrupted model file"):
+            mporbm.load(path)
 
 
 @tensors

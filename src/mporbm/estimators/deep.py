@@ -592,7 +592,8 @@ class MPODBM(Boltzmann, Tensors):
     >>> from mporbm import MPODBM
     >>> X = np.random.default_rng(0).random((20, 6, 6)) < 0.3
     >>> model = MPODBM([(3, 3), (2, 2)], rank=3, n_iter=2, n_iter_fine_tuning=2, random_state=0)
-    >>> model.fit(X).transform(X).shape, model.complete(X, np.arange(6) < 3).shape
+    >>> upper_half = np.indices((6, 6))[0] < 3
+    >>> model.fit(X).transform(X).shape, model.complete(X, upper_half).shape
     ((20, 4), (20, 6, 6))
     """
 

@@ -57,7 +57,6 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         },
         "visible_shape": list(estimator.visible_shape_),
         "hidden_shape": list(estimator.machine_.hidden_shape),
-        "machines": {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()},
         "n_iter": estimator.n_iter_,
         "seed": estimator._seed,
         "history": estimator.history_,
@@ -67,6 +66,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     }
     if hasattr(estimator, "classes_"):
         header["classes"] = _classes_header(estimator.classes_)
+    if "" not in machines:
+        shapes = {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()}
+        header["machines"] = shapes
     storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
 
 
