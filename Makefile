@@ -27,7 +27,7 @@ format: $(VENV)/.lint ## format the code
 
 bench: $(VENV)/.bench ## measure ours against others and the machine (build/bench)
 	mkdir -p build/bench
-	for name in speed scaling roofline start; do \
+	for name in speed scaling roofline start chain; do \
 		$(BIN)/python benchmarks/$$name.py --out build/bench/$$name.json || exit 1; \
 	done
 

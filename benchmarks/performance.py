@@ -1,4 +1,4 @@
-"""Write the tables and pictures of docs/performance.md, and what the README quotes of them.
+"""Write the tables and pictures of speed in the documentation, and what the README quotes of them.
 
 All come from a folder with what the benchmarks wrote.
 
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 ROOT = Path(__file__).parent.parent
-PAGES = (ROOT / "docs" / "performance.md", ROOT / "README.md")
+PAGES = tuple(ROOT / name for name in ("docs/performance.md", "docs/mps-layers.md", "README.md"))
 START, END = "<!-- measured: {} -->", "<!-- end of measured -->"
 LIMIT = "matrix products alone"
 PEERS = ("scikit-learn", "learnergy", "rbms", "NumPy + opt_einsum", "torch")
@@ -32,14 +32,14 @@ def main() -> None:
         text = page.read_text(encoding="utf-8")
         page.write_text(filled(text, tables(measured)), encoding="utf-8")
     with matplotlib.rc_context({"svg.hashsalt": "mporbm", "font.size": 9}):
-        for name, draw in (("scaling", scaling_picture), ("roofline", roofline_picture)):
+        for name, draw in PICTURES.items():
             picture = draw(measured[name])
             picture.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
 def read(folder: Path) -> dict[str, Any]:
     """What the benchmarks wrote, by their names."""
-    names = ("speed", "scaling", "roofline", "start")
+    names = ("speed", "scaling", "roofline", "start", "chain")
     return {
         name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in names
     }
@@ -62,6 +62,7 @@ def tables(measured: dict[str, Any]) -> dict[str, str]:
         "scaling": scaling_table(measured["scaling"]),
         "roofline": roofline_table(measured["roofline"]),
         "start": start_table(measured["start"]),
+        "chain": chain_table(measured["chain"]),
     }
 
 
@@ -121,6 +122,18 @@ def start_table(start: dict[str, Any]) -> str:
     return _table(["", *start], rows)
 
 
+def chain_table(chain: dict[str, Any]) -> str:
+    """Times, memory and exponents against the order."""
+    rows = []
+    for name, curve in chain.items():
+        times = [f"{time:.2f}" for time in curve["relative_times"]]
+        memory = [_mebibytes(n_bytes) for n_bytes in curve["memory"]]
+        rows.append([f"{name}, time", *times, f"{curve['time_exponent']:.2f}"])
+        rows.append([f"{name}, memory", *memory, f"{curve['memory_exponent']:.2f}"])
+    orders = next(iter(chain.values()))["orders"]
+    return _table(["", *(f"d = {order}" for order in orders), "exponent"], rows)
+
+
 def scaling_picture(scaling: dict[str, Any]) -> Figure:
     """The time of a sweep against what grows, beside the operations."""
     figure = Figure(figsize=(9, 2.6), layout="constrained")
@@ -155,6 +168,31 @@ def roofline_picture(roofline: dict[str, Any]) -> Figure:
     _plain_ticks(panel)
     figure.legend(loc="outside right upper", frameon=False)
     return figure
+
+
+def chain_picture(chain: dict[str, Any]) -> Figure:
+    """Time and memory of a step against the order."""
+    figure = Figure(figsize=(7, 2.6), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for name, curve in chain.items():
+        mebibytes = np.array(curve["memory"]) / 2**20
+        for panel, values in zip(panels, (curve["relative_times"], mebibytes), strict=True):
+            panel.plot(curve["orders"], values, "o-", ms=4, label=name)
+    for panel, title in zip(panels, ("time, relative to d = 10", "memory in MiB"), strict=True):
+        panel.set_xlabel("order d (2^d visible units)")
+        panel.set_ylabel(title)
+        panel.set_xticks(next(iter(chain.values()))["orders"])
+        panel.set_ylim(bottom=0)
+        panel.grid(alpha=0.3)
+    panels[0].legend()
+    return figure
+
+
+PICTURES = {
+    "scaling": scaling_picture,
+    "roofline": roofline_picture,
+    "chain": chain_picture,
+}
 
 
 def _plain_ticks(panel: Axes) -> None:

@@ -1,5 +1,6 @@
 """Every test runs in float64, with all type hints of the package checked at run time."""
 
+import gc
 import gzip
 import os
 from pathlib import Path
@@ -27,6 +28,22 @@ jax.config.update("jax_enable_compilation_cache", False)
 settings.register_profile("mporbm", max_examples=15, deadline=None, derandomize=True)
 settings.register_profile("thorough", max_examples=150, deadline=None)
 settings.load_profile("mporbm")
+
+
+MOST_MAPS = 30_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs():
+    """Forget compiled programs before they take all memory maps that Linux gives a process.
+
+    A program has dozens of them, a process 65530: one more, and XLA aborts.
+    """
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -39,8 +39,13 @@ def test_it_was_measured_as_it_should_be(performance):
         assert rounds == {speed["machine"]["rounds"]}
 
 
+def test_cost_of_a_chain_is_linear(performance):
+    for curve in performance.read(FOLDER)["chain"].values():
+        assert curve["orders"] == [10, 20, 30, 40]
+        assert max(curve["time_exponent"], curve["memory_exponent"]) <= 1.15
+
+
 def test_pictures_are_drawn(performance):
     measured = performance.read(FOLDER)
-    for draw in (performance.scaling_picture, performance.roofline_picture):
-        picture = draw(measured[draw.__name__.removesuffix("_picture")])
-        assert any(panel.lines for panel in picture.axes)
+    for name, draw in performance.PICTURES.items():
+        assert any(panel.lines for panel in draw(measured[name]).axes), name

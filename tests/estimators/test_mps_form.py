@@ -17,15 +17,22 @@ from strategies import assert_distributed
 ORDER = 4
 
 
-@pytest.fixture(scope="module")
-def signals():
-    """Sines and cosines of 2^4 points, of length 3."""
-    rng = np.random.default_rng(0)
-    shifts = 0.25 * np.tile([0, 1], 12) + rng.normal(scale=0.02, size=24)
+N_SAMPLES = 24
+
+
+def sines(seed):
+    """Sines and cosines of 2^4 points, of length 3, and which they are."""
+    rng = np.random.default_rng(seed)
+    labels = np.tile([0, 1], N_SAMPLES // 2)
+    shifts = 0.25 * labels + rng.normal(scale=0.02, size=N_SAMPLES)
     x = np.arange(2**ORDER) / 2**ORDER
     rows = np.sin(2 * np.pi * (x + shifts[:, None]))
-    batch = MPSBatch.from_signals(3 * rows / np.linalg.norm(rows, axis=1, keepdims=True))
-    return batch, np.tile([0, 1], 12)
+    return MPSBatch.from_signals(3 * rows / np.linalg.norm(rows, axis=1, keepdims=True)), labels
+
+
+@pytest.fixture(scope="module")
+def signals():
+    return sines(0)
 
 
 def estimator(**changes):
@@ -74,16 +81,15 @@ def test_training_explains_the_samples(signals, scheme, gauge):
 
 
 def test_a_pipeline_classifies(signals):
-    samples, labels = signals
     model = make_pipeline(estimator(n_iter=10), KNeighborsClassifier(1))
-    assert model.fit(samples[:12], labels[:12]).score(samples[12:], labels[12:]) == 1.0
+    assert model.fit(*signals).score(*sines(1)) == 1.0
 
 
 def test_weights_and_further_samples(fitted, signals):
     samples = signals[0]
     weighted = estimator().fit(samples, sample_weight=np.arange(1.0, 25.0))
     assert np.abs(weighted.hidden_bias_ - fitted.hidden_bias_).max() > 0
-    again = estimator().partial_fit(samples[:8]).partial_fit(samples[8:])
+    again = estimator().partial_fit(samples[:8]).partial_fit(samples[8:16])
     assert again.n_iter_ == 2
     assert estimator(warm_start=True).fit(samples).fit(samples).n_iter_ == 4
 
