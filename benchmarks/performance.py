@@ -127,7 +127,7 @@ def chain_table(chain: dict[str, Any]) -> str:
     rows = []
     for name, curve in chain.items():
         times = [f"{time:.2f}" for time in curve["relative_times"]]
-        memory = [_mebibytes(n_bytes) for n_bytes in curve["memory"]]
+        memory = [f"{n_bytes / 2**20:.1f} MiB" for n_bytes in curve["memory"]]
         rows.append([f"{name}, time", *times, f"{curve['time_exponent']:.2f}"])
         rows.append([f"{name}, memory", *memory, f"{curve['memory_exponent']:.2f}"])
     orders = next(iter(chain.values()))["orders"]

@@ -18,8 +18,8 @@ from .units import Bernoulli, Gaussian
 class MPSMachine(Machine):
     """A `Machine` with Gaussian visible units whose states V and bias B are MPS.
 
-    W^T(V), <V, B> and |V|^2 are contractions along the chain, so their cost is linear in the order
-    d, however many visible units there are. The conditional mean of V stays an MPS,
+    ``W^T(V)``, ``<V, B>`` and ``<V, V>`` are contractions along the chain, so their cost is linear
+    in the order d, however many visible units there are. The conditional mean of V stays an MPS,
     ``variance (W(H) + B)``; V itself, the mean plus white noise, does not. The hidden layer is a
     small full tensor.
 
