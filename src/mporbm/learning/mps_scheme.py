@@ -18,8 +18,8 @@ from jax import Array
 
 from ..machine import MPSMachine
 from ..machine.bits import split
-from ..tensor import MPS, MPSBatch
-from ..tensor.chain import FIELDS, OVERLAPS, Chain, Cores, fold, grams, right_grams
+from ..tensor import MPO, MPS, MPSBatch
+from ..tensor.chain import FIELDS, OVERLAPS, Chain, Cores, fold, next_gram
 from .gauge import regular_solve
 from .gradient import Batch
 from .monitor import Snapshot
@@ -118,7 +118,8 @@ def _all_at_once(
     none: list[Any] = [None] * len(now["W"])
     moved = {}
     for name, cores in now.items():
-        sides = (grams(cores), right_grams(cores)) if rule.gauge else (none, none)
+        mpo = MPO(cores)
+        sides = (mpo.left_grams(), mpo.right_grams()) if rule.gauge else (none, none)
         move = partial(_moved, rule, rates, name, len(cores))
         sites = list(zip(cores, velocity[name], ascent[name], *sides, strict=True))
         moved[name] = fold(partial(_alone, move), None, sites)[1]
@@ -135,7 +136,7 @@ def _sweep(
     d = len(trains["V"])
     rights = [chain.rights(trains[a], trains[b]) for chain, a, b in TERMS]
     gauged = "WB" if rule.gauge else ""
-    after = {name: right_grams(trains[name]) for name in gauged}
+    after = {name: MPO(trains[name]).right_grams() for name in gauged}
     velocity = {"W": state.velocity.factors, "B": _as_mpo(state.velocity.visible_bias)}
     keys = split(key, d)
     sites = [
@@ -192,10 +193,7 @@ def _sweep(
                 chain.left(left, new[a], new[b])
                 for (chain, a, b), left in zip(TERMS, carry["lefts"], strict=True)
             ],
-            "grams": {
-                name: jnp.einsum("rq,rijs,qijt->st", gram, new[name], new[name])
-                for name, gram in carry["grams"].items()
-            },
+            "grams": {name: next_gram(gram, new[name]) for name, gram in carry["grams"].items()},
             "hidden": hidden,
         }
         gradient_norm = jnp.sqrt(norm(ascent) ** 2 + info.gradient_norm**2)

@@ -8,6 +8,7 @@ open and are gathered in their order; the rest is summed over.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -35,7 +36,7 @@ def fold(
         if after is not None and _looks(after) == _looks(carry):
             stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *run)
             carry, found = jax.lax.scan(step, carry, stacked)
-            results += [jax.tree.map(lambda leaf: leaf[k], found) for k in range(len(run))]  # noqa: B023
+            results += [jax.tree.map(itemgetter(k), found) for k in range(len(run))]
         else:
             for site in run:
                 carry, result = step(carry, site)
@@ -50,18 +51,16 @@ def _looks(tree: Any) -> Any:
     return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
 
 
+def next_gram(gram: Array, core: Array) -> Array:
+    """The Gram matrix of a part of a train and the next core (R, ..., S), over the bond S."""
+    flat = core.reshape(core.shape[0], -1, core.shape[-1])
+    return jnp.einsum("rq,rns,qnt->st", gram, flat, flat)
+
+
 def grams(cores: Cores) -> list[Array]:
-    """For each core of an open MPO, the Gram matrix (R_k, R_k) of what stands to its left."""
-
-    def step(gram: Array, core: Array) -> tuple[Array, Array]:
-        return jnp.einsum("rq,rijs,qijt->st", gram, core, core), gram
-
-    return fold(step, jnp.ones((1, 1), cores[0].dtype), cores)[1]
-
-
-def right_grams(cores: Cores) -> list[Array]:
-    """The same of what stands to its right, (R_{k+1}, R_{k+1})."""
-    return grams([core.transpose(3, 1, 2, 0) for core in reversed(cores)])[::-1]
+    """For each core of an open train, the Gram matrix (R_k, R_k) of what stands to its left."""
+    ones = jnp.ones((1, 1), cores[0].dtype)
+    return fold(lambda gram, core: (next_gram(gram, core), gram), ones, cores)[1]
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,8 @@ class Chain:
     def rights(self, first: Cores, second: Cores) -> list[Array]:
         """The environment to the right of every pair."""
         pairs = list(zip(reversed(first), reversed(second), strict=True))
-        step = lambda environment, pair: (self.right(environment, *pair), environment)  # noqa: E731
-        return fold(step, self.end(first, second), pairs)[1][::-1]
+        end = self.end(first, second)
+        return fold(lambda right, pair: (self.right(right, *pair), right), end, pairs)[1][::-1]
 
     def whole(self, first: Cores, second: Cores) -> Array:
         """Both trains contracted from left to right."""

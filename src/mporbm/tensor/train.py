@@ -13,6 +13,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from . import svd
+from .chain import grams
 from .check import (
     check_array,
     check_choice,
@@ -279,19 +280,14 @@ class TensorTrain(eqx.Module):
         ``L_1 = [[1]]``, ``L_{k+1}(s, t) = sum L_k(r, q) A^(k)(r, n, s) A^(k)(q, n, t)``.
         """
         self._check_open("left_grams")
-        grams = [jnp.ones((1, 1), self.dtype)]
-        for core in self._flat_cores()[:-1]:
-            grams.append(jnp.einsum("rq,rns,qnt->st", grams[-1], core, core))
-        return tuple(grams)
+        return tuple(grams(self._flat_cores()))
 
     @eqx.filter_jit
     def right_grams(self) -> tuple[Array, ...]:
         """For each core k, the Gram matrix (R_{k+1}, R_{k+1}) of the part to its right."""
         self._check_open("right_grams")
-        grams = [jnp.ones((1, 1), self.dtype)]
-        for core in self._flat_cores()[:0:-1]:
-            grams.append(jnp.einsum("st,rns,qnt->rq", grams[-1], core, core))
-        return tuple(reversed(grams))
+        flipped = [core.transpose(2, 1, 0) for core in reversed(self._flat_cores())]
+        return tuple(reversed(grams(flipped)))
 
     def environment_gram(self, core: int) -> Array:
         """The Gram tensor (R_k, R_{k+1}, R_k, R_{k+1}) of everything but core k, any boundary.
