@@ -16,11 +16,12 @@ def data(n_batches: int, batch: int, n_visible: int) -> NDArray[np.float32]:
 
 
 def ours(n_visible: int, n_hidden: int, batch: int, n_batches: int, n_iter: int) -> Run:
+    """Without momentum, as all others."""
     from mporbm import RBM
 
     rows = data(n_batches, batch, n_visible)
     model = RBM(n_hidden, batch_size=batch, n_iter=n_iter, learning_rate=RATE, random_state=0)
-    model.set_params(warm_start=True)
+    model.set_params(momentum=0.0, warm_start=True)
     return lambda: model.fit(rows)
 
 

@@ -85,18 +85,25 @@ def algorithm_1(key, cores, batches, rate, momentum, n_gibbs):
 
 
 @pytest.mark.parametrize(
-    ("visible", "hidden", "ranks", "n_gibbs"),
-    [((6,), (4,), (), 1), ((3, 2), (2, 2), (2,), 2), ((2, 3, 2), (2, 1, 2), (2, 3), 1)],
-    ids=["d=1", "d=2, K=2", "d=3"],
+    ("visible", "hidden", "ranks", "n_gibbs", "momentum"),
+    [
+        ((6,), (4,), (), 1, 0.5),
+        ((3, 2), (2, 2), (2,), 2, 0.5),
+        ((3, 2), (2, 2), (2,), 1, 0.0),
+        ((2, 3, 2), (2, 1, 2), (2, 3), 1, 0.5),
+    ],
+    ids=["d=1", "d=2, K=2", "d=2, no momentum", "d=3"],
 )
-def test_cd_aop_is_algorithm_1_step_by_step(visible, hidden, ranks, n_gibbs, key, rng):
+def test_cd_aop_is_algorithm_1_step_by_step(
+    visible, hidden, ranks, n_gibbs, momentum, key, rng
+):
     bonds = (1, *ranks, 1)
     cores = [
         rng.normal(size=(left, i, j, right))
         for left, i, j, right in zip(bonds, visible, hidden, bonds[1:], strict=False)
     ]
     batches = (rng.random((3, 5, *visible)) < 0.4).astype(float)
-    rate, momentum = 0.3, 0.5
+    rate = 0.3
     scheme = Alternating()
     rule = Rule(ContrastiveDivergence(n_gibbs), gauge=False, momentum=momentum)
     state = scheme.init(key, rule, Machine(MPOCoupling(MPO(cores))), 5)

@@ -45,7 +45,8 @@ class Rule(eqx.Module):
     ``velocity <- momentum velocity + rate g``, ``theta <- theta + velocity``. With the gauge, g is
     the natural gradient of a factor, and its velocity goes on as the step in W that it was, as far
     as the factor can follow (`mporbm.learning.gauge`). The step in W is then never longer than
-    that of a dense machine, whatever the scheme.
+    that of a dense machine, whatever the scheme. A momentum of 0 leaves velocities at 0, and they
+    cost nothing.
 
     Weight decay takes ``rate weight_decay / (1 - momentum)`` of every moved factor: with the gauge
     the gradient of ``-weight_decay/2 |W|^2``, without noise and so without velocity. A sparsity
@@ -54,6 +55,7 @@ class Rule(eqx.Module):
 
     negative_phase: NegativePhase
     gauge: bool = eqx.field(static=True)
+    has_momentum: bool = eqx.field(static=True)
     momentum: Array
     weight_decay: Array
     sparsity_target: Array
@@ -71,6 +73,7 @@ class Rule(eqx.Module):
     ):
         self.negative_phase = negative_phase
         self.gauge = gauge
+        self.has_momentum = isinstance(momentum, jax.core.Tracer) or float(momentum) != 0.0
         self.momentum = jnp.asarray(momentum, float)
         self.weight_decay = jnp.asarray(weight_decay, float)
         self.sparsity_target = jnp.asarray(sparsity_target, float)
@@ -90,7 +93,8 @@ class Rule(eqx.Module):
 
     def velocity(self, velocity: Array, ascent: Array, rate: Array) -> Array:
         """``momentum velocity + rate g``."""
-        return (self.momentum * velocity + rate * ascent).astype(velocity.dtype)
+        kept = self.momentum * velocity if self.has_momentum else 0.0
+        return (kept + rate * ascent).astype(velocity.dtype)
 
     def decayed(self, factor: Array, rate: Array) -> Array:
         """A factor after weight decay, by as much as momentum makes of a steady gradient."""
@@ -221,12 +225,13 @@ def ascend(
     steps: list[Array | None] = [None] * len(theta.factors)
     for k in moved:
         velocity = old.factors[k]
-        if rule.gauge:
+        if rule.gauge and rule.has_momentum:
             velocity = carried(coupling, k, former[k], velocity)
         steps[k] = rule.velocity(velocity, ascent.factors[k], rates.coupling)
     if rule.gauge:
         steps = list(natural(coupling, steps))
-        former = tuple(coupling if k in moved else f for k, f in enumerate(former))
+        if rule.has_momentum:
+            former = tuple(coupling if k in moved else f for k, f in enumerate(former))
     pairs = zip(old.biases, ascent.biases, strict=True)
     velocities = kind(
         tuple(v if step is None else step for v, step in zip(old.factors, steps, strict=True)),
@@ -240,6 +245,8 @@ def ascend(
         ),
         *(b + v for b, v in zip(theta.biases, velocities.biases, strict=True)),
     )
+    if not rule.has_momentum:
+        velocities = old
     return moved_theta.into(machine), velocities, former
 
 
