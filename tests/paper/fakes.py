@@ -109,11 +109,37 @@ def generation_run(machine, n_iter, n_validation, n_test, offline, seed):
     }
 
 
+def beyond_run(machine, n_train, n_iter, n_validation, n_test, offline, seed):
+    def errors(*ways):
+        return {way: number(machine, seed, way) for way in ways}
+
+    if machine in ("MPOClassRBM", "ClassRBM"):
+        return {"error": errors("own"), "parameters": 2000}
+    if machine == "baselines":
+        return {"error": errors("1-NN", "linear"), "parameters": 7840}
+    rng = np.random.default_rng(len(machine))
+    asked = ("right", "bottom", "20%")
+
+    def picture():
+        return generation.encode(rng.random((2, 28, 28)))
+
+    return {
+        "error": errors("1-NN", "linear"),
+        "psnr": errors(*asked),
+        "parameters": 3000,
+        "pictures": {name: picture() for name in asked},
+        "samples": picture(),
+        "original": picture(),
+        "given": {name: picture() for name in asked},
+    }
+
+
 RUNS = {
     "tables1_3": tables1_3,
     "classification": classification_run,
     "figure7": figure7_run,
     "generation": generation_run,
+    "beyond": beyond_run,
 }
 
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mporbm.paper import EXPERIMENTS, classification, figure7, generation, reproduce, runs
+from mporbm.paper import (
+    EXPERIMENTS,
+    beyond,
+    classification,
+    figure7,
+    generation,
+    reproduce,
+    runs,
+)
 from mporbm.paper.drawing import save_figure
 from mporbm.paper.scale import Scale
 from mporbm.paper.statistics import interval
@@ -96,6 +104,7 @@ def test_results_are_strict_json(folder, results, scale):
 def test_experiments_come_in_the_order_of_the_paper(results, scale):
     names = [section["name"] for section in results["sections"]]
     expected = ["tables1-3", "table4", "figure7", "table5", "table6", "figures8-9", "table7"]
+    expected.append("beyond")
     assert names == list(EXPERIMENTS) == expected
     assert results["mode"] == ("full" if scale.full else "quick")
     assert results["command"] == f"a {results['mode']} command"
@@ -112,7 +121,7 @@ def test_every_name_is_unique_and_every_picture_is_there(folder, results, scale)
             Image.open(path).verify()
         else:
             assert path.read_bytes().startswith(b"<?xml")
-    assert len(drawn) == 6
+    assert len(drawn) == 8
     left = {path.name for path in folder.iterdir()}
     assert left == {"runs", "figures", "results.json"}
     assert not list(folder.rglob(".*"))
@@ -208,15 +217,17 @@ def test_quick_is_offline_and_full_is_what_the_paper_has():
     assert {asked["rank"] for asked in full if "rank" in asked} >= {1, 2, 40, 200}
     for asked in full:
         if "n_test" in asked:
-            assert (asked["n_iter"], asked["n_test"]) == (500, 10000)
+            assert asked["n_iter"] == (50 if "n_train" in asked else 500)
+            assert asked["n_test"] == 10000
         if "n_asked" in asked:
             assert asked["n_asked"] == 10000
     # There are 5000 images offline.
     for asked in quick:
-        if "n_train" in asked:
+        if "n_asked" in asked:
             assert asked["n_train"] + 2 * asked["n_asked"] <= 5000
         if "n_test" in asked:
-            assert 50 + asked["n_validation"] + asked["n_test"] <= 5000
+            used = asked.get("n_train", 50), asked["n_validation"], asked["n_test"]
+            assert sum(used) <= 5000
     seeds = {asked["seed"] for asked in full if asked.get("task") != "coil100" and "seed" in asked}
     assert seeds == set(range(10))
 
@@ -225,7 +236,7 @@ def test_quick_is_offline_and_full_is_what_the_paper_has():
 @pytest.mark.parametrize("full", [False, True])
 def test_the_number_of_seeds(full, seeds):
     scale = Scale(full, seeds)
-    for module in (classification, figure7, generation):
+    for module in (classification, figure7, generation, beyond):
         asked = [run.configuration["seed"] for run in module.runs(scale)]
         assert {*asked} == set(range(seeds))
         assert len(asked) == seeds * len([seed for seed in asked if seed == 0])
@@ -424,6 +435,52 @@ def test_a_baseline_of_figure_7_stands_below_its_distance(results, scale):
         filled = {title: cell for title, cell in row.items() if cell is not None}
         assert [*filled.values()] == [expected_cell(values)]
         assert all("Euclidean" in title for title in filled)
+
+
+def test_beyond_in_numbers(results, scale):
+    chosen = splits(scale, 5)
+    found = rows(tables(results)["beyond-errors"])
+    assert [*found] == ["MPORBM", "MPODBN", "MPODBM", "DBN", "binary pixels"]
+    for label, row in found.items():
+        machine = "baselines" if label == "binary pixels" else label
+        assert row["weights"] == {"count": 7840 if machine == "baselines" else 3000}
+        for way, title in {"1-NN": "1-NN", "linear": "linear classifier"}.items():
+            values = [fakes.number(machine, seed, way) for seed in chosen]
+            assert row[title] == expected_cell(values)
+    titles = {"right": "right half given", "bottom": "bottom half given", "20%": "20 % noise"}
+    for machine, row in rows(tables(results)["beyond-psnr"]).items():
+        for name, title in titles.items():
+            values = [fakes.number(machine, seed, name) for seed in chosen]
+            assert row[title] == expected_cell(values)
+    found = rows(tables(results)["beyond-labels"])
+    for label in ("MPOClassRBM", "ClassRBM"):
+        values = [fakes.number(label, seed, "own") for seed in chosen]
+        assert found[label] == {"weights": {"count": 2000}, "error": expected_cell(values)}
+    values = [fakes.number("baselines", seed, "linear") for seed in chosen]
+    assert found["logistic regression"]["error"] == expected_cell(values)
+
+
+def test_beyond_compares_the_right_way_round(results, scale):
+    (section,) = (entry for entry in results["sections"] if entry["name"] == "beyond")
+    said = {verdict["text"].split(" = ")[0]: verdict for verdict in section["verdicts"]}
+    assert len(said) == len(section["verdicts"]) == 4 * 2 + 2 + 4 * 3
+    chosen = splits(scale, 5)
+    for start, (first, second, way, other, sign) in {
+        "Error, 1-NN: MPODBN − MPORBM": ("MPODBN", "MPORBM", "1-NN", "1-NN", 1),  # noqa: RUF001
+        "PSNR, 20 % noise: MPODBM − DBN": ("MPODBM", "DBN", "20%", "20%", -1),  # noqa: RUF001
+        "Error, labels: MPOClassRBM − logistic regression": (  # noqa: RUF001
+            *("MPOClassRBM", "baselines", "own", "linear", 1),
+        ),
+    }.items():
+        differences = [
+            fakes.number(first, seed, way) - fakes.number(second, seed, other) for seed in chosen
+        ]
+        found = interval(differences)
+        assert f"{abs(found.mean):.2f}" in said[start]["text"]
+        expected = None
+        if found.n > 1 and found.low * found.high > 0.0:
+            expected = sign * found.mean < 0.0
+        assert said[start]["holds"] is expected
 
 
 def test_strips_show_what_was_kept(done, made_up, monkeypatch, tmp_path):

@@ -16,7 +16,7 @@ def reproduce(
         typer.Argument(
             metavar="[NAME]...",
             help="Which experiments, by their names in the paper: tables1-3, table4, figure7, "
-            "table5, table6, figures8-9, table7. All of them by default.",
+            "table5, table6, figures8-9, table7; or beyond. All of them by default.",
         ),
     ] = None,
     full: Annotated[
@@ -52,8 +52,8 @@ def reproduce(
 
     Classification by hidden features (table4), the error against the MPO-rank (figure7), image
     completion (table6, figures8-9) and denoising (table7), each beside the paper's numbers and
-    what needs no machine. Writes DIR/report.html, which needs nothing else, DIR/results.json and
-    DIR/figures.
+    what needs no machine; then deep machines and machines with labels (beyond). Writes
+    DIR/report.html, which needs nothing else, DIR/results.json and DIR/figures.
 
     Data sets are looked for in the folder that the environment variable MPORBM_DATA names, then
     in a cache, and are else downloaded.

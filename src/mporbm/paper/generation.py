@@ -70,7 +70,7 @@ def run(
         model = MACHINES[machine]().set_params(n_iter=n_iter, weight_decay=decay, random_state=seed)
         model.fit(train.binary)
         # Mean-field answers are as good for this choice, and much faster.
-        mean = np.mean([*_psnrs(trial, validation.binary, _answer(model, "mean-field")).values()])
+        mean = np.mean([*_psnrs(trial, validation.binary, answering(model, "mean-field")).values()])
         if best is None or mean > best[0]:
             best = float(mean), model
     assert best is not None
@@ -78,10 +78,11 @@ def run(
     pictures = {}
     for name, question in asked.items():
         first = question._replace(given=question.given[:N_PICTURES])
-        pictures[name] = encode(_answer(model, "gibbs")(first))
+        pictures[name] = encode(answering(model, "gibbs")(first))
     return {
         "psnr": {
-            label: _psnrs(asked, truth, _answer(model, method)) for method, label in METHODS.items()
+            label: _psnrs(asked, truth, answering(model, method))
+            for method, label in METHODS.items()
         },
         "validation": best[0],
         "weight_decay": model.weight_decay,
@@ -156,7 +157,9 @@ def decode(text: str) -> Array:
     return values.reshape(-1, 28, 28) / 255.0
 
 
-def _answer(model: Any, method: str) -> Callable[[Question], Array]:
+def answering(model: Any, method: str) -> Callable[[Question], Array]:
+    """What a machine answers, by a method of `complete` and `denoise`."""
+
     def answer(question: Question) -> Array:
         how = {"method": method, "random_state": 0}
         if method == "gibbs":

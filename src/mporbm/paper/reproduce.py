@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import figure7, figures8_9, table4, table5, table6, table7, tables1_3
+from . import beyond, figure7, figures8_9, table4, table5, table6, table7, tables1_3
 from .runs import Outcome, Run, available_cores, perform_all, write_text
 from .scale import Scale
 
@@ -22,8 +22,9 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "table6": table6,
     "figures8-9": figures8_9,
     "table7": table7,
+    "beyond": beyond,
 }
-"""By their names in the paper, in its order."""
+"""By their names in the paper, in its order, and what goes beyond it."""
 REFERENCES = [
     "C. Chen, K. Batselier, C.-Y. Ko, N. Wong: Matrix product operator restricted Boltzmann "
     "machines. International Joint Conference on Neural Networks, 2019.",
