@@ -11,7 +11,7 @@ from mporbm.report import render, render_markdown
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "results"
-N_SPLITS = {"table4-coil100": 3}
+N_SPLITS = {"table4-coil100": 3, "beyond-errors": 3, "beyond-psnr": 3, "beyond-labels": 3}
 """How many splits tables have, if not 10 or more."""
 
 

@@ -103,6 +103,7 @@ def test_every_flag_is_a_parameter(flags):
     known = {option(name) for e in ESTIMATORS for name in e().get_params(deep=False)}
     others = {"out", "model", "config", "picture", "force", "quiet", "json", "x_val"}
     others |= {"binarize", "bit_planes", "gray", "coded_shape"}
+    others |= {"distributed", "coordinator", "num_processes", "process_id"}
     names = {name[2:].replace("-", "_") for name in flags if name.startswith("--")}
     assert names == (known - ELSEWHERE) | others
     assert OTHERS.keys() == {n for e in ESTIMATORS for n in e().get_params(deep=False)} - (

@@ -94,9 +94,7 @@ def algorithm_1(key, cores, batches, rate, momentum, n_gibbs):
     ],
     ids=["d=1", "d=2, K=2", "d=2, no momentum", "d=3"],
 )
-def test_cd_aop_is_algorithm_1_step_by_step(
-    visible, hidden, ranks, n_gibbs, momentum, key, rng
-):
+def test_cd_aop_is_algorithm_1_step_by_step(visible, hidden, ranks, n_gibbs, momentum, key, rng):
     bonds = (1, *ranks, 1)
     cores = [
         rng.normal(size=(left, i, j, right))

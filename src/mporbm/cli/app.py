@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from . import fit, infer, model, reproduce
+from . import fit, infer, model, processes, reproduce
 
 app = typer.Typer(
     name="mporbm",
@@ -37,6 +37,12 @@ for command in (
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     # This one needs no arguments.
     app.command(no_args_is_help=command is not reproduce.reproduce, help=text)(command)
+app.command(
+    no_args_is_help=True,
+    help=" ".join((processes.launch.__doc__ or "").split()),
+    # What follows the name of a command is for it.
+    context_settings={"allow_interspersed_args": False},
+)(processes.launch)
 
 
 def _print_version(wanted: bool) -> None:

@@ -9,13 +9,18 @@ import typer
 
 from . import files
 from .options import Data, Force, Json, OutputModel, Quiet
+from .processes import together
 from .report import Report, shape_text
 
 MODEL, DATA, LEARNING, STOPPING = "The machine", "The data", "Learning", "Stopping and resuming"
+PROCESSES = "Several processes"
 CODINGS = ("binarize", "bit_planes", "gray", "coded_shape")
 SHAPES = ("hidden_shape", "visible_shape", "rank", "coded_shape")
-NOT_IN_FILES = ("data", "output_file", "config", "picture", "force", "quiet", "as_json", "return")
-"""What a configuration file cannot say: where files are, and what to print."""
+NOT_IN_FILES = (
+    *("data", "output_file", "config", "picture", "force", "quiet", "as_json", "return"),
+    *("distributed", "coordinator", "num_processes", "process_id"),
+)
+"""What a configuration file cannot say: where files are, what to print, and who else computes."""
 Text = str | None
 Number = float | None
 Integer = int | None
@@ -188,6 +193,25 @@ def fit(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the training curves (.png, .svg or .pdf)."),
     ] = None,
+    distributed: Annotated[
+        bool,
+        _option(
+            "Train together with other processes of the same command, which share every batch. "
+            "Under SLURM, Open MPI and Kubernetes they find each other; else see below, or "
+            "mporbm launch.",
+            PROCESSES,
+            "--distributed",
+        ),
+    ] = False,
+    coordinator: Annotated[
+        Text, _option("Where process 0 listens.", PROCESSES, metavar="HOST:PORT")
+    ] = None,
+    num_processes: Annotated[
+        Integer, _option("How many processes there are.", PROCESSES, min=1)
+    ] = None,
+    process_id: Annotated[
+        Integer, _option("Which of them this one is, from 0.", PROCESSES, min=0)
+    ] = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -198,16 +222,31 @@ def fit(
     0..255 need --binarize or --bit-planes; the model file remembers the coding.
     """
     given = {name: value for name, value in locals().items() if value is not None}
-    report = Report(quiet, as_json)
-    files.check_output(output_file, force, ".safetensors")
-    files.check_output(picture, force, *files.FIGURE_SUFFIXES)
     for name in NOT_IN_FILES:
         given.pop(name, None)
+    files.check_output(output_file, force, ".safetensors")
+    files.check_output(picture, force, *files.FIGURE_SUFFIXES)
     options = {**_configured(config), **given}
-    x_val = options.get("x_val")
-    # A file that is missing is missed before JAX is loaded.
+    # Files that are missing are missed before JAX is loaded.
     samples = files.read_array(data)
-    validation = None if x_val is None else files.read_array(x_val)
+    validation = files.read_array(options["x_val"]) if "x_val" in options else None
+    with together(distributed, coordinator, num_processes, process_id) as writes:
+        report = Report(quiet or not writes, as_json and writes)
+        _fit(report, data, samples, validation, options, output_file, picture, writes)
+
+
+def _fit(
+    report: Report,
+    data: str,
+    samples: Any,
+    validation: Any,
+    options: dict[str, Any],
+    output_file: Path,
+    picture: Path | None,
+    writes: bool,
+) -> None:
+    """Train, and write the model if it is for this process to do so."""
+    x_val = options.get("x_val")
     estimator = _estimator(options, verbose=int(report.shown))
     coding = _coding(options)
     kept = Path(estimator.checkpoint) if estimator.checkpoint else None
@@ -234,6 +273,8 @@ def fit(
         raise
     if coding is not None:
         estimator.coding_ = coding
+    if not writes:
+        return
     files.write_model(output_file, estimator)
     if kept is None:
         temporary.unlink(missing_ok=True)

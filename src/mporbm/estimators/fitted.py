@@ -12,6 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..learning.team import agreed
 from ..machine import Coupling, Machine
 from ..tensor.check import check_choice
 from . import batches, inputs, model_file
@@ -118,7 +119,8 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ):
             generator = np.random.RandomState(generator.randint(2**31))
         self._random = generator
-        self._seed = int(self._random.randint(2**31))
+        # Processes that train together need the same one.
+        self._seed = agreed(int(self._random.randint(2**31)))
         return self._seed
 
     def __sklearn_tags__(self) -> Tags:

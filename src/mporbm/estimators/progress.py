@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import jax
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -16,7 +17,7 @@ def progress_bar(
 
     The headline stands above the bar.
     """
-    if not shown:
+    if not shown or jax.process_index() > 0:
         yield lambda entry: None
         return
     columns = (

@@ -27,11 +27,12 @@ RESIDENT_BYTES = 2**28
 class Block(NamedTuple):
     """Rows, and for each batch which rows it takes with which weights (0 for padding).
 
-    Weights are 1 in the mean over all rows that have any.
+    Weights are 1 in the mean over all rows that have any. A process that reads only its share of
+    each batch has no rows to choose from: `chosen` are they themselves.
     """
 
     rows: Any
-    chosen: NDArray[np.int32]
+    chosen: Any
     weight: NDArray[np.float32]
 
 
@@ -43,9 +44,16 @@ class Source:
 
     @abstractmethod
     def blocks(
-        self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
+        self,
+        rng: np.random.Generator | None,
+        batch_size: int,
+        skip: int = 0,
+        share: slice | None = None,
     ) -> Iterator[Block]:
-        """The blocks of an epoch but the first `skip`, shuffled if there is a generator."""
+        """The blocks of an epoch but the first `skip`, shuffled if there is a generator.
+
+        With a `share` only those places of every batch are read.
+        """
 
     @abstractmethod
     def head(self, n_rows: int) -> Any:
@@ -86,7 +94,11 @@ class ArraySource(Source):
         return -(-len(self.used) // batch_size)
 
     def blocks(
-        self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
+        self,
+        rng: np.random.Generator | None,
+        batch_size: int,
+        skip: int = 0,
+        share: slice | None = None,
     ) -> Iterator[Block]:
         """Rows in a new order for every generator."""
         n_rows, n_batches = len(self.used), self.n_batches(batch_size)
@@ -100,6 +112,15 @@ class ArraySource(Source):
             chosen = order[start : start + size]
             weight = np.zeros(size, np.float32)
             weight[: len(chosen)] = self.weight[chosen] / self._mean_weight
+            shape = (per_block, batch_size)
+            if share is not None:
+                places = np.zeros(size, np.intp)
+                places[: len(chosen)] = chosen
+                own = places.reshape(shape)[:, share]
+                stored = self._gathered(own.reshape(-1), own.size)
+                rows = jax.tree.map(lambda a, n=own.shape: a.reshape(*n, *a.shape[1:]), stored)
+                yield Block(None, rows, weight.reshape(shape)[:, share])
+                continue
             index = np.zeros(size, np.int32)
             if self.resident:
                 if self._on_device is None:
@@ -109,7 +130,6 @@ class ArraySource(Source):
             else:
                 index[: len(chosen)] = np.arange(len(chosen))
                 rows = self._gathered(chosen, size)
-            shape = (per_block, batch_size)
             yield Block(rows, index.reshape(shape), weight.reshape(shape))
 
     def head(self, n_rows: int) -> Any:
@@ -159,9 +179,18 @@ class StreamSource(Source):
         self._begun: Iterator[Any] | None = None
 
     def blocks(
-        self, rng: np.random.Generator | None, batch_size: int, skip: int = 0
+        self,
+        rng: np.random.Generator | None,
+        batch_size: int,
+        skip: int = 0,
+        share: slice | None = None,
     ) -> Iterator[Block]:
         """Blocks of equal size; the last one is padded."""
+        if share is not None:
+            raise ValueError(
+                "X: expected an array, which may be memory-mapped, to train on several devices, "
+                "got a stream, of which every process would have to read all."
+            )
         empty = True
         for number, (rows, size) in enumerate(self._regular(batch_size)):
             empty = False

@@ -20,6 +20,8 @@ from .gauge import natural, shares
 from .gradient import Batch, gradient
 from .parameters import Parameters
 
+EVERYWHERE = -1
+"""Stands for the axis of chains of an array that has none: each device has all of it."""
 NegativePhaseName = Literal["cd", "pcd", "fpcd", "pt"]
 
 
@@ -38,6 +40,10 @@ class NegativePhase(eqx.Module):
     @abstractmethod
     def step(self, key: Array, machine: Machine, state: Any, data: Batch) -> tuple[Any, Batch]:
         """The chains after some steps, and the samples they give."""
+
+    def chain_axes(self, state: Any) -> Any:
+        """For each array of a state, the axis along which chains lie: they can be shared out."""
+        return jax.tree.map(lambda _: 0, state)
 
 
 class ContrastiveDivergence(NegativePhase):
@@ -110,6 +116,11 @@ class FastPersistentCD(NegativePhase):
             independent_units(key, machine, (n_chains,)), Parameters.zeros_like(machine)
         )
 
+    def chain_axes(self, state: FastState) -> Any:
+        """The first; fast parameters have none."""
+        nowhere = jax.tree.map(lambda _: EVERYWHERE, state)
+        return eqx.tree_at(lambda s: s.visible, nowhere, 0)
+
     def step(
         self, key: Array, machine: Machine, state: FastState, data: Batch
     ) -> tuple[FastState, Batch]:
@@ -150,6 +161,11 @@ class ParallelTempering(NegativePhase):
     def init(self, key: Array, machine: Machine, n_chains: int) -> TemperingState:
         """Chains at every temperature."""
         return self.tempering.init(key, machine, n_chains)
+
+    def chain_axes(self, state: TemperingState) -> Any:
+        """The one after that of the temperatures."""
+        nowhere = jax.tree.map(lambda _: EVERYWHERE, state)
+        return eqx.tree_at(lambda s: s.visible, nowhere, 1)
 
     def step(
         self, key: Array, machine: Machine, state: TemperingState, data: Batch

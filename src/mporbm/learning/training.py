@@ -26,6 +26,7 @@ from .negative import FastState
 from .parameters import Parameters
 from .rate import Schedule, schedule_factor
 from .scheme import LearningState, Rates, Rule, Scheme
+from .team import Team, agreed, largest
 from .two_site import TwoSite, truncate, used_ranks
 
 N_WATCHED, WATCHED_ENTRIES = 128, 2**22
@@ -55,11 +56,12 @@ def run_block(
     scheme: Scheme,
     rule: Rule,
     state: LearningState,
-    block: tuple[Any, Array, Array],
+    block: tuple[Any, Any, Array],
     key: Array,
     first: Array,
     rates: Rates,
     field_limit: Array,
+    team: Team | None = None,
 ) -> tuple[LearningState, BlockInfo]:
     """All batches of a block, one after the other.
 
@@ -77,7 +79,8 @@ def run_block(
         total = weight.sum()
         used = total > 0.0
         share = (weight / jnp.where(used, total, 1.0)).astype(dtype)
-        data = scheme.batch(state.machine, rows[chosen], share)
+        stored = chosen if rows is None else rows[chosen]
+        data = scheme.batch(state.machine, stored, share)
         # A batch of heavier samples makes a longer step: every sample counts by its own weight.
         heavy = rates * (total / jnp.maximum((weight > 0.0).sum(), 1))
         new, step = scheme.step(key, rule, state, data, heavy)
@@ -85,6 +88,8 @@ def run_block(
         healthy = info.healthy & (healthy | ~used)
         moves = healthy & used
         state = jax.tree.map(lambda a, b: jnp.where(moves, a, b), new, state)
+        if team is not None:
+            state = team.held(rule.negative_phase, state)
         gradient_norm = jnp.where(moves, step.gradient_norm, 0.0)
         return (
             state,
@@ -92,7 +97,7 @@ def run_block(
         ), None
 
     start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
-    numbers = first + jnp.arange(len(index))
+    numbers = first + jnp.arange(len(weight))
     keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
     (state, info), _ = jax.lax.scan(body, (state, start), (keys, index, weight))
     return state, info
@@ -140,6 +145,7 @@ class Training:
             self.state = continued
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Any = None
+        self._team = Team.of(settings.batch_size)
         n_visible = math.prod(machine.visible_shape)
         self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
         n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
@@ -179,9 +185,9 @@ class Training:
                 self.progress.stopped = self._no_change()
                 if self._checkpoint_due():
                     self._save()
-                if on_epoch is not None and on_epoch(self):
+                if agreed(on_epoch is not None and on_epoch(self)):
                     break
-                if interrupts.signal is not None:
+                if self._interrupted(interrupts):
                     break
             if interrupts.signal is not None:
                 self._save()
@@ -192,7 +198,7 @@ class Training:
         while True:
             started = time.perf_counter()
             begin = self.state, self.progress.copy()
-            if self._run_blocks(interrupts) and self._record(time.perf_counter() - started):
+            if self._run_blocks(interrupts) and agreed(self._record(time.perf_counter() - started)):
                 return True
             self.state, self.progress = begin
             rate = float(self.rates.coupling) * self.progress.rate_factor
@@ -223,31 +229,48 @@ class Training:
 
     def _run_blocks(self, interrupts: Interrupts) -> bool:
         """The blocks of an epoch from where it stands; whether all were healthy."""
-        progress, batch_size = self.progress, self.settings.batch_size
+        progress, batch_size, team = self.progress, self.settings.batch_size, self._team
         epoch_key = jax.random.fold_in(self.key, np.uint32(progress.epoch + 1))
         factor = self._rate_factor()
         rates = Rates(float(self.rates.coupling) * factor, float(self.rates.bias) * factor)
         rng = np.random.default_rng([self.seed, progress.epoch]) if self.settings.shuffle else None
+        state, common = self.state, (self.scheme, self.rule, epoch_key, rates, self._field_limit)
+        share = None
+        if team is not None:
+            state, common = team.spread(self.rule.negative_phase, state), team.everywhere(common)
+            share = team.share(batch_size)
+        scheme, rule, epoch_key, rates, field_limit = common
         pending: BlockInfo | None = None
-        for block in self.source.blocks(rng, batch_size, skip=progress.n_blocks):
+        for block in self.source.blocks(rng, batch_size, progress.n_blocks, share):
             # While a block is computed the next one is read; its verdict is asked for after that.
             if pending is not None and not self._account(pending):
                 return False
-            if interrupts.signal is not None:
+            if self._interrupted(interrupts):
+                self.state = self._whole(state)
                 self._save()
                 interrupts.obey()
-            self.state, pending = self._block(
-                self.scheme,
-                self.rule,
-                self.state,
-                _on_device(block),
-                epoch_key,
-                jax.device_put(np.int32(progress.n_blocks * len(block.chosen))),
-                rates,
-                self._field_limit,
+            first = np.int32(progress.n_blocks * len(block.weight))
+            placed, first = _on_devices(team, block, first)
+            state, pending = self._block(
+                scheme, rule, state, placed, epoch_key, first, rates, field_limit, team
             )
             progress.n_blocks += 1
+        # Between epochs every process has everything.
+        self.state = self._whole(state)
         return pending is None or self._account(pending)
+
+    def _whole(self, state: LearningState) -> LearningState:
+        if self._team is None:
+            return state
+        whole: LearningState = self._team.gathered(state)
+        return whole
+
+    def _interrupted(self, interrupts: Interrupts) -> bool:
+        """Whether any process has received a signal, which all then obey."""
+        number = largest(interrupts.signal or 0)
+        if number:
+            interrupts.signal = number
+        return bool(number)
 
     def _rate_factor(self) -> float:
         """What back-offs and the schedule make of the rates in this epoch."""
@@ -328,7 +351,7 @@ class Training:
         return ended or self.progress.epoch % self.settings.checkpoint_interval == 0
 
     def _save(self) -> None:
-        if self.settings.checkpoint is not None:
+        if self.settings.checkpoint is not None and jax.process_index() == 0:
             checkpoint.save(
                 self.settings.checkpoint,
                 {"state": self.state, "best": self.best_machine},
@@ -338,10 +361,17 @@ class Training:
             )
 
     def _resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on from a checkpoint, which every process reads."""
         template = {"state": self.state, "best": self.state.machine}
         trees, self.progress, rates = checkpoint.load(path, template, self.identity)
         self.state, self.best_machine = trees["state"], trees["best"]
         self.rates = Rates(*rates)
+        if agreed(self.progress.epoch) != self.progress.epoch:
+            raise ValueError(
+                f"checkpoint={os.fspath(path)!r}: expected the same file in all processes, got one "
+                f"of epoch {self.progress.epoch} and one of {agreed(self.progress.epoch)}; put it "
+                f"into a folder that all of them share."
+            )
 
 
 @jax.jit
@@ -361,6 +391,8 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(shapes[0] == shapes[1])
 
 
-def _on_device(block: Block) -> tuple[Any, Array, Array]:
-    rows, chosen, weight = jax.device_put(tuple(block))
-    return rows, chosen, weight
+def _on_devices(team: Team | None, block: Block, first: Any) -> tuple[Any, Any]:
+    if team is None:
+        placed: tuple[Any, Any] = jax.device_put((tuple(block), first))
+        return placed
+    return (None, *team.batches(tuple(block[1:]))), team.everywhere(first)

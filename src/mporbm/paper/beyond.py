@@ -115,7 +115,7 @@ def _errors(features: Sequence[Sequence[Array]], parts: Sequence[mnist.Images]) 
 
 def seeds(scale: Scale) -> range:
     """The random choices of training images."""
-    return scale.splits(5 if scale.full else 1)
+    return scale.splits(3 if scale.full else 1)
 
 
 def run_of(scale: Scale, machine: str, seed: int) -> Run:
