@@ -98,10 +98,11 @@ def test_all_experiments_by_default(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr("mporbm.paper.reproduce", perform)
     monkeypatch.chdir(tmp_path)
-    for words in ([], ["figure7", "table4", "--n-jobs", 3, "--full"]):
+    for words in ([], ["figure7", "table4", "--n-jobs", 3, "--full"], ["--full"]):
         assert run("reproduce", *words).err == "mporbm: error: enough\n"
-    (names, folder, options), (others, _, more) = asked
-    assert names == NAMES
+    (names, folder, options), (others, _, more), (everything, _, _) = asked
+    # A quick run is for the paper.
+    assert [*names, "beyond"] == everything == NAMES
     assert (str(folder), options["n_jobs"], options["full"]) == ("reproduced", None, False)
     assert options["seeds"] is None
     # Nobody looks at a bar that is not on a terminal.
