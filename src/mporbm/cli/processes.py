@@ -60,7 +60,7 @@ def together(
             raise
         raise ConnectionError(
             "distributed: another process of this run has ended, or cannot be reached; the same "
-            "command, with as many processes as you like, goes on from the last checkpoint "
+            "command goes on from the last checkpoint "
             f"({' '.join(str(error).split())[:200]})."
         ) from error
 

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from ..machine import Model, MPOCoupling
 from . import checkpoint
 from .compiler import compiled
-from .data import Block, Source
+from .data import ArraySource, Block, Source
 from .gauge import tidied
 from .interrupt import Interrupts
 from .monitor import weight_norm
@@ -145,7 +145,9 @@ class Training:
             self.state = continued
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Any = None
-        self._team = Team.of(settings.batch_size)
+        # A stream has no shares; who has not asked for several processes trains on one device.
+        shared = isinstance(source, ArraySource) or jax.process_count() > 1
+        self._team = Team.of(settings.batch_size) if shared else None
         n_visible = math.prod(machine.visible_shape)
         self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
         n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
