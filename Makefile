@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench history docs figures clean
+.PHONY: help demo test soak lint format bench history docs figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -15,6 +15,9 @@ demo: $(VENV)/.demo ## repeat the paper's experiments on digits, in some minutes
 
 test: $(VENV)/.test ## run the tests on all cores
 	$(BIN)/python -m pytest -q -n auto
+
+soak: $(VENV)/.test ## run the tests that take minutes: many kills, many broken files
+	$(BIN)/python -m pytest -q -n auto -m slow
 
 lint: $(VENV)/.lint ## check style (ruff) and types (mypy)
 	$(BIN)/ruff check
@@ -27,7 +30,7 @@ format: $(VENV)/.lint ## format the code
 
 bench: $(VENV)/.bench ## measure ours against others and the machine (build/bench)
 	mkdir -p build/bench
-	for name in speed scaling roofline start chain; do \
+	for name in speed scaling roofline start chain weak cluster; do \
 		$(BIN)/python benchmarks/$$name.py --out build/bench/$$name.json || exit 1; \
 	done
 

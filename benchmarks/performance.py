@@ -17,7 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 ROOT = Path(__file__).parent.parent
-PAGES = tuple(ROOT / name for name in ("docs/performance.md", "docs/mps-layers.md", "README.md"))
+PAGES = tuple(
+    ROOT / name
+    for name in ("docs/performance.md", "docs/mps-layers.md", "docs/scaling.md", "README.md")
+)
 START, END = "<!-- measured: {} -->", "<!-- end of measured -->"
 LIMIT = "matrix products alone"
 PEERS = ("scikit-learn", "learnergy", "rbms", "NumPy + opt_einsum", "torch")
@@ -39,7 +42,7 @@ def main() -> None:
 
 def read(folder: Path) -> dict[str, Any]:
     """What the benchmarks wrote, by their names."""
-    names = ("speed", "scaling", "roofline", "start", "chain")
+    names = ("speed", "scaling", "roofline", "start", "chain", "weak", "cluster")
     return {
         name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in names
     }
@@ -63,6 +66,8 @@ def tables(measured: dict[str, Any]) -> dict[str, str]:
         "roofline": roofline_table(measured["roofline"]),
         "start": start_table(measured["start"]),
         "chain": chain_table(measured["chain"]),
+        "weak": weak_table(measured["weak"]),
+        "cluster": cluster_table(measured["cluster"]),
     }
 
 
@@ -81,19 +86,15 @@ def summary(speed: dict[str, Any]) -> str:
 
 def speed_tables(speed: dict[str, Any]) -> str:
     """A table for each case."""
-    machine = speed["machine"]
-    parts = [
-        f"{machine['threads']} threads for each; median of {machine['rounds']} rounds in turns, "
-        "and quartiles."
-    ]
+    n_threads = speed["machine"]["threads"]
+    parts = [f"{n_threads} threads for each; medians of rounds in turns, and quartiles."]
     for case in speed["cases"].values():
+        n_rounds = len(case["seconds"]["ours"])
         rows = [["ours", "1", _mebibytes(case["peak_memory"])]]
         for name, other in case["others"].items():
-            low, middle, high = other["ratio"]
-            ratio = f"{middle:.2f} ({low:.2f}-{high:.2f})"
-            rows.append([name, ratio, _mebibytes(other["peak_memory"])])
+            rows.append([name, _quartiles(other["ratio"]), _mebibytes(other["peak_memory"])])
         headings = ["contender", "their time / ours", "peak memory"]
-        parts += [f"**{case['title']}**", _table(headings, rows)]
+        parts += [f"**{case['title']}** ({n_rounds} rounds)", _table(headings, rows)]
     return "\n\n".join(parts)
 
 
@@ -132,6 +133,53 @@ def chain_table(chain: dict[str, Any]) -> str:
         rows.append([f"{name}, memory", *memory, f"{curve['memory_exponent']:.2f}"])
     orders = next(iter(chain.values()))["orders"]
     return _table(["", *(f"d = {order}" for order in orders), "exponent"], rows)
+
+
+def weak_table(weak: dict[str, Any]) -> str:
+    """The time of one process, divided by that of two."""
+    names = list(next(iter(weak.values()))["efficiency"])
+    rows = [
+        [case, *(_quartiles(result["efficiency"][name]) for name in names)]
+        for case, result in weak.items()
+    ]
+    return _table(["time of one / time of ...", *names], rows)
+
+
+def cluster_table(cluster: dict[str, Any]) -> str:
+    """What an epoch costs, and what of that is talk."""
+    rows = [
+        [
+            name,
+            f"{result['bytes'] / 1e6:.2f} MB",
+            f"{1e3 * result['compute']:.2f} ms",
+            f"{1e3 * result['talk']:.2f} ms",
+            f"{result['hours']:.2f} h",
+            f"{result['dollars']:.0f}",
+            f"{result['memory'] / 1e6:.1f} MB",
+        ]
+        for name, result in cluster["machines"].items()
+    ]
+    headings = ["machine", "sent a batch", "computing", "sending", "an epoch", "dollars"]
+    return _table([*headings, "weights, velocity, gradient"], rows)
+
+
+def weak_picture(weak: dict[str, Any]) -> Figure:
+    """Two processes beside one, for each machine."""
+    figure = Figure(figsize=(7, 2.8), layout="constrained")
+    panel = figure.subplots()
+    panel.axhline(1.0, color="0.6", linewidth=0.8)
+    names = list(next(iter(weak.values()))["efficiency"])
+    for offset, marker, name in zip((-0.08, 0.08), "os", names, strict=True):
+        low, middle, high = np.array([case["efficiency"][name] for case in weak.values()]).T
+        places = np.arange(len(weak)) + offset
+        errors = np.stack([middle - low, high - middle])
+        panel.errorbar(places, middle, errors, fmt=marker, ms=5, capsize=3, label=name)
+    panel.set_xticks(range(len(weak)), [case.replace(", ", "\n") for case in weak])
+    panel.set_ylim(0.0, 1.2)
+    panel.set_ylabel("time of one / time of two")
+    panel.grid(alpha=0.3, axis="y")
+    panel.legend(loc="lower right")
+    return figure
 
 
 def scaling_picture(scaling: dict[str, Any]) -> Figure:
@@ -192,6 +240,7 @@ PICTURES = {
     "scaling": scaling_picture,
     "roofline": roofline_picture,
     "chain": chain_picture,
+    "weak": weak_picture,
 }
 
 
@@ -205,6 +254,11 @@ def _plain_ticks(panel: Axes) -> None:
 def _table(headings: list[str], rows: list[list[str]], *, right: bool = True) -> str:
     lines = [headings, ["---", *["---:" if right else "---"] * (len(headings) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _quartiles(values: list[float]) -> str:
+    low, middle, high = values
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
 
 def _mebibytes(n_bytes: int) -> str:

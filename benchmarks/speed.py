@@ -141,19 +141,22 @@ def main() -> None:
     if unknown:
         parser.error(f"CASE: expected one of {', '.join(known)}, got {unknown[0]}")
     console = Console()
-    found: dict[str, Any] = {}
     for name in arguments.names or known:
         with console.status(known[name].title):
-            found[name] = measure(known[name], arguments.rounds)
-        show({name: found[name]}, console)
-    if arguments.out is not None:
-        machine = {
-            "threads": THREADS,
-            "processor": platform.processor(),
-            "rounds": arguments.rounds,
-        }
-        text = json.dumps({"machine": machine, "cases": found}, indent=1)
-        arguments.out.write_text(text + "\n", encoding="utf-8")
+            found = measure(known[name], arguments.rounds)
+        show({name: found}, console)
+        if arguments.out is not None:
+            keep(arguments.out, name, found)
+
+
+def keep(path: Path, name: str, found: dict[str, Any]) -> None:
+    """Write the result of a case beside those of others that are there."""
+    cases = {}
+    if path.exists():
+        cases = json.loads(path.read_text(encoding="utf-8"))["cases"]
+    machine = {"threads": THREADS, "processor": platform.processor()}
+    text = json.dumps({"machine": machine, "cases": {**cases, name: found}}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def _times(shape: tuple[int, ...]) -> str:

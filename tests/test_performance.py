@@ -33,10 +33,10 @@ def test_the_pages_show_what_was_measured(performance):
 
 def test_it_was_measured_as_it_should_be(performance):
     speed = performance.read(FOLDER)["speed"]
-    assert speed["machine"]["rounds"] >= 5
     for case in speed["cases"].values():
         rounds = {len(seconds) for seconds in case["seconds"].values()}
-        assert rounds == {speed["machine"]["rounds"]}
+        assert len(rounds) == 1
+        assert rounds.pop() >= 5
 
 
 def test_cost_of_a_chain_is_linear(performance):

@@ -1,13 +1,17 @@
 """Commands on several processes."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mporbm
+from trainings import progress
 
 OPTIONS = ["--hidden-shape", "2,2", "--rank", "2", "--n-iter", "2", "--batch-size", "10"]
 
@@ -36,6 +40,53 @@ def test_processes_that_were_launched_train_one_model(samples, tmp_path):
     }
     first, second = (model.weight_matrix() for model in found)
     np.testing.assert_allclose(first, second, rtol=0, atol=1e-9 * np.abs(second).max())
+
+
+def children(process):
+    """Of the processes that a process has started, those of one number each, in order."""
+    tasks = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(number) for number in tasks.read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
+def test_a_run_goes_on_with_fewer_or_more_processes(samples, tmp_path):
+    """Killed alone, then the first and the second of two, and ended alone again."""
+    model, checkpoint = tmp_path / "model.safetensors", tmp_path / "checkpoint"
+    options = [samples, "-o", model, *OPTIONS, "--negative-phase", "pcd", "--seed", 3]
+    # Long chains make epochs long, and rounding errors grow with updates only.
+    options += ["--n-gibbs", 2000, "--checkpoint", checkpoint, "--n-iter", 40]
+    alone, together = ["fit"], ["launch", "-n", 2, "fit"]
+    environment = {**os.environ, "JAX_ENABLE_X64": "1"}
+    epochs = [0]
+    for start, victim in ((alone, None), (together, 0), (together, 1)):
+        command = [sys.executable, "-m", "mporbm", *map(str, [*start, *options])]
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and not (
+            checkpoint.exists() and progress(checkpoint).epoch > epochs[-1]
+        ):
+            time.sleep(0.01)
+        os.kill(process.pid if victim is None else children(process)[victim], signal.SIGKILL)
+        # It is over within a minute, and says why.
+        _, errors = process.communicate(timeout=60)
+        if victim is None:
+            assert process.returncode == -signal.SIGKILL
+        else:
+            assert process.returncode == 1
+            assert f"process {victim} was ended by SIGKILL; the others are stopped" in errors
+        epochs.append(progress(checkpoint).epoch)
+    command = [sys.executable, "-m", "mporbm", *map(str, [*alone, *options])]
+    subprocess.run(command, env=environment, check=True, timeout=300)
+    assert epochs == sorted(set(epochs))
+    assert epochs[-1] < 40
+
+    parameters = {"rank": 2, "batch_size": 10, "negative_phase": "pcd", "random_state": 3}
+    expected = mporbm.MPORBM((2, 2), **parameters, n_gibbs=2000, n_iter=40).fit(np.load(samples))
+    found = mporbm.load(model)
+    assert found.n_iter_ == 40
+    scale = np.abs(expected.weight_matrix()).max()
+    np.testing.assert_allclose(
+        found.weight_matrix(), expected.weight_matrix(), rtol=0, atol=1e-9 * scale
+    )
 
 
 def test_a_process_that_fails_ends_the_others(samples, tmp_path):

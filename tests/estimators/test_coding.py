@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from mporbm import MPORBM, Binarize, BitPlanes
 from mporbm.estimators import base, batches, inputs
 from mporbm.learning import PackedBits, data, training
-from mporbm.learning.data import is_memory_mapped
+from mporbm.learning.data import file_behind
 from strategies import HIDDEN, seeds, shapes
 
 N_BITS = 2
@@ -167,7 +167,7 @@ def test_codes_in_files_stay_there(mapped, rng, dtype, n_bits, mode):
     samples = rng.integers(8, size=(30, 3, 2)).astype(dtype)
     coding = BitPlanes(n_bits)
     bits = coding.fit_transform(mapped(samples, mode))
-    assert is_memory_mapped(bits)
+    assert file_behind(bits) is not None
     assert_array_equal(bits, bits_of(samples, n_bits))
     assert_array_equal(coding.inverse_transform(bits), samples)
 
@@ -284,7 +284,7 @@ def test_packed_bits_train_the_machine_of_their_bits():
 
 def test_packed_bits_in_files_train_the_same_machine(mapped, monkeypatch):
     rows = clone(CODING).fit_transform(mapped(VALUES))
-    assert is_memory_mapped(rows)
+    assert file_behind(rows) is not None
     # Blocks of two batches.
     monkeypatch.setattr(data, "RESIDENT_BYTES", 0)
     monkeypatch.setattr(data, "BLOCK_BYTES", 2 * 5 * 3)

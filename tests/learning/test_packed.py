@@ -177,8 +177,8 @@ def rows(request, monkeypatch, tmp_path):
     if request.param == "memory-mapped":
         np.save(tmp_path / "codes.npy", rows.codes)
         rows = PackedBits(np.load(tmp_path / "codes.npy", mmap_mode="r"), N_BITS)
-        assert data.is_memory_mapped(rows)
-        assert data.is_memory_mapped(rows.reshape(23, -1)[2:])
+        assert data.file_behind(rows) is not None
+        assert data.file_behind(rows.reshape(23, -1)[2:]) is not None
     return rows
 
 

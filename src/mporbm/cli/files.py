@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ARRAY_HINT = "an array (.npy, or .npz:NAME), or a PNG image or a folder of them"
+ARRAY_HINT = "an array (.npy, .npz:NAME or .zarr), or a PNG image or a folder of them"
 
 
-def read_array(path: str) -> NDArray[Any]:
-    """An array of samples: ``.npy`` as a memory map, ``.npz``, a PNG image or a folder of them."""
+def read_array(path: str) -> Any:
+    """An array of samples: ``.npy`` as a memory map, ``.npz``, a zarr store, a PNG or some."""
     file, _, name = path.partition(".npz:")
     if name:
         return _read_npz(Path(f"{file}.npz"), name)
     source = Path(path)
+    if source.suffix.lower() == ".zarr" and source.exists():
+        return _read_zarr(source)
     if source.is_dir():
         # Files that begin with a dot are those of systems, not of users.
         names = [p.name for p in source.iterdir() if not p.name.startswith(".")]
@@ -47,7 +49,22 @@ def _read_npy(path: Path) -> NDArray[Any]:
         raise ValueError(f"{path}: expected a .npy file of numbers: {_line(error)}") from error
 
 
-def _read_npz(path: Path, name: str | None) -> NDArray[Any]:
+def _read_zarr(path: Path) -> Any:
+    """An array that is read as it is used."""
+    try:
+        import zarr
+        from zarr.errors import BaseZarrError
+    except ImportError as error:
+        raise ValueError(
+            f"{path}: expected the package zarr to read it: pip install 'mporbm[zarr]'."
+        ) from error
+    try:
+        return _checked(zarr.open_array(path, mode="r"), str(path))
+    except (BaseZarrError, OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: expected a zarr array of numbers: {_line(error)}") from error
+
+
+def _read_npz(path: Path, name: str | None) -> Any:
     if not path.exists():
         raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
     if not zipfile.is_zipfile(path):
@@ -96,7 +113,7 @@ def _read_images(paths: list[Path], given: str) -> NDArray[Any]:
     return np.stack(images)
 
 
-def _checked(array: NDArray[Any], path: str) -> NDArray[Any]:
+def _checked(array: Any, path: str) -> Any:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{path}: expected an array of real numbers, got dtype {array.dtype}.")
     if array.ndim < 2 or 0 in array.shape:
@@ -261,6 +278,9 @@ def writing(path: Path) -> Iterator[None]:
 
     try:
         yield
+    except BlockingIOError:
+        # Another run has it, and the error says so.
+        raise
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or _line(error)
         raise OSError(

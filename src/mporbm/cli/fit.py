@@ -246,6 +246,8 @@ def _fit(
     writes: bool,
 ) -> None:
     """Train, and write the model if it is for this process to do so."""
+    from ..learning import checkpoint as checkpoints
+
     x_val = options.get("x_val")
     estimator = _estimator(options, verbose=int(report.shown))
     coding = _coding(options)
@@ -262,7 +264,7 @@ def _fit(
             validation = None if validation is None else coding.transform(validation)
     elif estimator.visible_units == "bernoulli":
         _check_bytes(data, samples)
-    resumed = Path(estimator.checkpoint).exists()
+    resumed = checkpoints.exists(estimator.checkpoint)
     if resumed:
         report.note(f"going on from {estimator.checkpoint}")
     try:
@@ -277,7 +279,7 @@ def _fit(
         return
     files.write_model(output_file, estimator)
     if kept is None:
-        temporary.unlink(missing_ok=True)
+        checkpoints.remove(temporary)
     if picture is not None:
         from .. import pictures
 
@@ -387,7 +389,9 @@ def _coding(options: dict[str, Any]) -> Any:
 
 def _check_bytes(path: str, samples: Any) -> None:
     """Refuse images of 0..255 before the estimator does, with what is to be done here."""
-    if samples.dtype == np.uint8 and (largest := int(samples.max())) > 1:
+    from ..estimators.inputs import value_range
+
+    if samples.dtype == np.uint8 and (largest := int(value_range(samples)[1])) > 1:
         raise ValueError(
             f"{path}: expected values from 0 to 1, got up to {largest}; pass --binarize "
             f"{largest // 2} or --bit-planes {largest.bit_length()}."

@@ -13,7 +13,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="Samples: a .npy file, one array of a .npz file (FILE.npz:NAME if it has several), a "
-        "PNG image or a folder of them, in the order of their names.",
+        "zarr store (.zarr), a PNG image or a folder of them, in the order of their names.",
     ),
 ]
 Output = Annotated[

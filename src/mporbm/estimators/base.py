@@ -31,7 +31,8 @@ from ..learning import (
     Training,
     automatic_rates,
 )
-from ..learning.checkpoint import Progress, saved_seed
+from ..learning import checkpoint as checkpoints
+from ..learning.checkpoint import Progress
 from ..learning.data import Source
 from ..learning.start import base_rate_bias
 from ..machine import Coupling, Gaussian, Machine, MPSMachine
@@ -128,9 +129,9 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, Options, BaseEstimator):
         ----------
         X
             Samples ``(n, *visible_shape)``, or flattened (n, n_features), of any real type: an
-            array, a memory-mapped array (``np.load(path, mmap_mode="r")``), or a stream: a
-            function that makes an iterator over arrays of samples, once for every epoch. Files
-            and streams may be larger than memory.
+            array, a memory-mapped array (``np.load(path, mmap_mode="r")``), a zarr array, or a
+            stream: a function that makes an iterator over arrays of samples, once for every
+            epoch. Files, stores and streams may be larger than memory.
         y
             Ignored.
         X_val
@@ -150,10 +151,14 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, Options, BaseEstimator):
 
     def _fit(self, source: Source, validation: Source | None, rows: Any, y: Any) -> Self:
         """Train; callbacks are told the rows and y."""
+        with checkpoints.owned(self.checkpoint):
+            return self._train(source, validation, rows, y)
+
+    def _train(self, source: Source, validation: Source | None, rows: Any, y: Any) -> Self:
         seed = self._restart_random_numbers()
-        if self.random_state is None and self.checkpoint and os.path.exists(self.checkpoint):
+        if self.random_state is None and self.checkpoint and checkpoints.exists(self.checkpoint):
             # Any seed will do, so also that of a training to go on with.
-            seed = self._seed = saved_seed(self.checkpoint)
+            seed = self._seed = checkpoints.saved_seed(self.checkpoint)
         machine = self._starting_machine(seed, source)
         training = self._training(machine, source, validation, seed)
 
@@ -225,7 +230,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, Options, BaseEstimator):
         """The samples of X, and they themselves as rows if X is an array."""
         if not inputs.is_stream(X):
             rows = inputs.check_rows(self, X, reset=reset)
-            inputs.check_values(rows, self.visible_units)
+            inputs.check_values(rows, self.visible_units, shared=True)
             return ArraySource(rows, inputs.check_weights(weight, len(rows))), rows
         if weight is not None:
             raise ValueError("sample_weight: expected None for a stream of samples.")

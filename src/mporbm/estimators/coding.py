@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning.data import is_memory_mapped
+from ..learning.data import file_behind
 from ..learning.packed import MOST_BITS, PackedBits
 from ..tensor.check import check_integer, check_real, check_shape
 from . import inputs
@@ -208,7 +208,7 @@ class BitPlanes(Coding):
         if not (unsigned and 8 * n_bytes <= self.n_bits):
             self._check_range(*inputs.value_range(rows))
         usable = unsigned and rows.dtype.isnative and 8 * n_bytes <= MOST_BITS
-        small = n_bytes <= self._code_type().itemsize or is_memory_mapped(rows)
+        small = n_bytes <= self._code_type().itemsize or file_behind(rows) is not None
         if usable and small and not self.gray:
             return rows
         return _by_blocks(self._coded, rows, rows.shape[1], self._code_type())

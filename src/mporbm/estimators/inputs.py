@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from ..learning.data import BLOCK_BYTES, is_memory_mapped, release
-from ..learning.packed import PackedBits, unpacked
+from ..learning import team
+from ..learning.data import BLOCK_BYTES, file_behind, release
+from ..learning.packed import PackedBits
+from ..learning.stored import StoredRows, is_zarr
 from ..tensor import MPSBatch
 from ..tensor.check import check_shape
 
@@ -41,7 +43,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) 
     """X as rows ``(n, *visible_shape)`` of real numbers; `reset` takes the shape from X.
 
     Tensors ``(n, *visible_shape)`` and flattened rows (n, n_features) are the same to every method.
-    Types stay as they are, memory-mapped files are not read as a whole, and packed bits stay
+    Types stay as they are, files and zarr stores are not read as a whole, and packed bits stay
     packed, but where they might have been unknown: their completion is no smaller than they are.
     """
     expected = estimator.visible_shape if reset else estimator.visible_shape_
@@ -58,7 +60,7 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) 
     if reset:
         estimator.visible_shape_ = _visible_shape(estimator, given, flat.shape[1])
     rows = flat.reshape(len(flat), *estimator.visible_shape_)
-    return unpacked(rows) if allow_nan else rows
+    return np.asarray(rows) if allow_nan else rows
 
 
 def _check_trains(estimator: Any, X: MPSBatch, expected: Any, *, reset: bool) -> MPSBatch:
@@ -98,30 +100,36 @@ def check_flat(
             f"X: expected numbers, got strings (dtype {array.dtype}); convert them first, for "
             f"instance with X.astype(float)."
         )
-    packed = isinstance(array, PackedBits)
-    if 0 in given and (packed or len(given) > 2):
+    # What is not in memory as it is; all else scikit-learn knows better.
+    kept = isinstance(array, (PackedBits, StoredRows))
+    if kept and (len(given) < 2 or array.dtype.kind not in "biuf"):
+        raise ValueError(
+            f"X: expected samples of real numbers, one along the first axis, got shape {given} of "
+            f"dtype {array.dtype}."
+        )
+    if 0 in given and (kept or len(given) > 2):
         raise ValueError(f"X: expected at least one sample and no empty mode, got shape {given}.")
     if len(given) > 2:
         _check_tensor_shape(expected, given[1:])
         array = array.reshape(len(array), -1)
-    mapped = is_memory_mapped(array)
+    on_file = file_behind(array) is not None
     flat = validate_data(
         estimator,
         array,
         reset=reset,
-        skip_check_array=packed,
+        skip_check_array=kept,
         dtype="numeric",
-        ensure_all_finite=not (mapped or allow_nan),
+        ensure_all_finite=not (on_file or allow_nan),
         ensure_min_samples=1,
     )
     return tuple(given[1:]), flat
 
 
-def check_values(rows: Any, visible_units: str) -> None:
+def check_values(rows: Any, visible_units: str, *, shared: bool = False) -> None:
     """Refuse NaN, and values that cannot be those of the visible units."""
     if rows.dtype == bool or isinstance(rows, MPSBatch):
         return
-    smallest, largest = value_range(rows)
+    smallest, largest = value_range(rows, shared=shared)
     if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):
         return
     unscaled = rows.dtype == np.uint8 or max(largest, -smallest) > LARGEST_UNSCALED
@@ -140,10 +148,13 @@ def check_values(rows: Any, visible_units: str) -> None:
     )
 
 
-def value_range(rows: Any) -> tuple[float, float]:
-    """The smallest and the largest value; NaN is refused."""
+def value_range(rows: Any, *, shared: bool = False) -> tuple[float, float]:
+    """The smallest and the largest value; NaN is refused.
+
+    Processes that have the same rows can have `shared` work.
+    """
     smallest, largest = math.inf, -math.inf
-    for start, block in blocks(rows):
+    for start, block in blocks(rows, *(team.place() if shared else (0, 1))):
         low, high = float(block.min()), float(block.max())
         smallest, largest = min(smallest, low), max(largest, high)
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -152,14 +163,14 @@ def value_range(rows: Any) -> tuple[float, float]:
                 f"{start + len(block) - 1}; replace them first, for instance with "
                 f"sklearn.impute.SimpleImputer, or complete them with a mask."
             )
-    return smallest, largest
+    return team.common_range(smallest, largest) if shared else (smallest, largest)
 
 
-def blocks(rows: Any) -> Iterator[tuple[int, NDArray[Any]]]:
-    """The rows a block at a time, each with the number of its first row."""
+def blocks(rows: Any, first: int = 0, every: int = 1) -> Iterator[tuple[int, NDArray[Any]]]:
+    """The rows a block at a time, each with the number of its first row; or only some blocks."""
     row_bytes = rows.dtype.itemsize * math.prod(rows.shape[1:])
     step = max(BLOCK_BYTES // max(row_bytes, 1), 1)
-    for start in range(0, len(rows), step):
+    for start in range(first * step, len(rows), every * step):
         yield start, np.asarray(rows[start : start + step])
         release(rows)
 
@@ -216,6 +227,8 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float32] | N
 
 
 def _as_array(X: Any) -> Any:
+    if is_zarr(X):
+        return StoredRows(X)
     if isinstance(X, np.ndarray) or not isinstance(X, (list, tuple)):
         return X
     try:

@@ -1,5 +1,6 @@
 """Learning: negative phases x schemes x gauge, and the training loop."""
 
+from .checkpoint import CheckpointWarning
 from .classification import (
     LabelledBatch,
     LabelledCD,
@@ -31,6 +32,7 @@ __all__ = [
     "Alternating",
     "ArraySource",
     "Batch",
+    "CheckpointWarning",
     "ContrastiveDivergence",
     "DivergenceWarning",
     "FastPersistentCD",

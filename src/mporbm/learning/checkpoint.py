@@ -1,16 +1,31 @@
-"""Checkpoints: everything a training needs to go on as if nothing had happened."""
+"""Checkpoints: everything a training needs to go on as if nothing had happened.
 
+The one before is kept beside the last, under a name that ends in ``.former``, and is taken when the
+last cannot be read.
+"""
+
+import contextlib
 import dataclasses
 import math
 import os
-from typing import Any, Self
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from . import storage
+from .lock import locked
 
 KIND = "checkpoint"
+
+Found = TypeVar("Found")
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be read; training goes on from the one before."""
 
 
 @dataclasses.dataclass
@@ -58,13 +73,59 @@ def save(
         "rates": rates,
         "present": [root for root, tree in trees.items() if tree is not None],
     }
-    storage.write(path, KIND, arrays, header)
+    storage.write(path, KIND, arrays, header, former=former(path))
+
+
+def former(path: str | os.PathLike[str]) -> Path:
+    """The file of the checkpoint before the last."""
+    return Path(f"{os.fspath(path)}.former")
+
+
+def owned(path: str | os.PathLike[str] | None) -> contextlib.AbstractContextManager[None]:
+    """Within this context the checkpoint, if there is to be one, is that of this run alone."""
+    # Of several processes only the first writes.
+    writes = jax.process_index() == 0
+    return locked(path) if path and writes else contextlib.nullcontext()
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether there is anything to go on from."""
+    return os.path.exists(path) or former(path).exists()
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Forget a training."""
+    Path(path).unlink(missing_ok=True)
+    former(path).unlink(missing_ok=True)
 
 
 def load(
     path: str | os.PathLike[str], templates: dict[str, Any], identity: dict[str, Any]
 ) -> tuple[dict[str, Any], Progress, list[float]]:
     """The pytrees, shaped as `templates`, the progress and the rates of a training's checkpoint."""
+    return _last(path, lambda file: _load(file, templates, identity))
+
+
+def _last(path: str | os.PathLike[str], read: Callable[[Any], Found]) -> Found:
+    """What can be read of the last checkpoint, or else of the one before."""
+    try:
+        return read(path)
+    except (storage.FileFormatError, FileNotFoundError) as error:
+        try:
+            found = read(former(path))
+        except (storage.FileFormatError, FileNotFoundError):
+            raise error from None
+        warnings.warn(
+            f"{error} Training goes on from the checkpoint before, {former(path)}.",
+            CheckpointWarning,
+            stacklevel=2,
+        )
+        return found
+
+
+def _load(
+    path: str | os.PathLike[str], templates: dict[str, Any], identity: dict[str, Any]
+) -> tuple[dict[str, Any], Progress, list[float]]:
     arrays, header = storage.read(path, KIND)
     try:
         progress = Progress(**header["progress"])
@@ -84,6 +145,13 @@ def load(
 
 def saved_seed(path: str | os.PathLike[str]) -> int:
     """The seed of the training that a checkpoint belongs to."""
+    with warnings.catch_warnings():
+        # Whoever reads the rest of it will be told.
+        warnings.simplefilter("ignore", CheckpointWarning)
+        return _last(path, _saved_seed)
+
+
+def _saved_seed(path: str | os.PathLike[str]) -> int:
     _, header = storage.read(path, KIND)
     try:
         return int(header["identity"]["seed"])

@@ -17,11 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .packed import unpacked
+from .stored import StoredRows
 
 BLOCK_BYTES = 2**24
 """The most data of one block that comes from a file or a stream."""
 RESIDENT_BYTES = 2**28
 """The most data that is kept on the device as a whole."""
+PADDING = -1
+"""The number of a row that stands for none."""
 
 
 class Block(NamedTuple):
@@ -69,7 +72,7 @@ class Source:
 
 
 class ArraySource(Source):
-    """An array, in memory or memory-mapped, with a weight for each row; or some of its rows.
+    """An array, in memory, in a file or a store, with a weight for each row; or some of its rows.
 
     Or rows of several arrays: a pytree that knows its `shape`, `dtype`, `nbytes` and length, and
     gives rows by an index, such as packed bits.
@@ -86,7 +89,7 @@ class ArraySource(Source):
         self.used = np.arange(len(rows)) if used is None else used
         weights = self.weight[self.used]
         self._mean_weight = weights[weights > 0.0].mean() if weights.any() else 1.0
-        self.resident = not is_memory_mapped(rows) and rows.nbytes <= RESIDENT_BYTES
+        self.resident = file_behind(rows) is None and rows.nbytes <= RESIDENT_BYTES
         self._on_device: Any = None
 
     def n_batches(self, batch_size: int) -> int:
@@ -101,48 +104,66 @@ class ArraySource(Source):
         share: slice | None = None,
     ) -> Iterator[Block]:
         """Rows in a new order for every generator."""
-        n_rows, n_batches = len(self.used), self.n_batches(batch_size)
-        order = self.used if rng is None else rng.permutation(self.used)
-        per_block = n_batches
+        n_batches = per_block = self.n_batches(batch_size)
         if not self.resident:
             row_bytes = max(self.rows.nbytes // len(self.rows), 1)
             per_block = min(n_batches, max(BLOCK_BYTES // (row_bytes * batch_size), 1))
-        size = per_block * batch_size
-        for start in range(skip * size, n_rows, size):
-            chosen = order[start : start + size]
-            weight = np.zeros(size, np.float32)
-            weight[: len(chosen)] = self.weight[chosen] / self._mean_weight
-            shape = (per_block, batch_size)
+        size, shape = per_block * batch_size, (per_block, batch_size)
+        order = self._order(rng, size, batch_size)
+        for start in range(skip * size, len(order), size):
+            chosen = np.full(size, PADDING)
+            chosen[: len(order) - start] = order[start : start + size]
+            known = chosen != PADDING
+            weight = np.where(known, self.weight[chosen] / self._mean_weight, 0.0)
+            weight = weight.astype(np.float32).reshape(shape)
             if share is not None:
-                places = np.zeros(size, np.intp)
-                places[: len(chosen)] = chosen
-                own = places.reshape(shape)[:, share]
-                stored = self._gathered(own.reshape(-1), own.size)
+                own = chosen.reshape(shape)[:, share]
+                stored = self._gathered(own.reshape(-1))
                 rows = jax.tree.map(lambda a, n=own.shape: a.reshape(*n, *a.shape[1:]), stored)
-                yield Block(None, rows, weight.reshape(shape)[:, share])
-                continue
-            index = np.zeros(size, np.int32)
-            if self.resident:
+                yield Block(None, rows, weight[:, share])
+            elif self.resident:
                 if self._on_device is None:
                     self._on_device = jax.device_put(self.rows)
-                index[: len(chosen)] = chosen
-                rows = self._on_device
+                index = np.where(known, chosen, 0).astype(np.int32).reshape(shape)
+                yield Block(self._on_device, index, weight)
             else:
-                index[: len(chosen)] = np.arange(len(chosen))
-                rows = self._gathered(chosen, size)
-            yield Block(rows, index.reshape(shape), weight.reshape(shape))
+                index = np.arange(size, dtype=np.int32).reshape(shape)
+                yield Block(self._gathered(chosen), index, weight)
+
+    def _order(
+        self, rng: np.random.Generator | None, size: int, batch_size: int
+    ) -> NDArray[np.intp]:
+        """The rows of an epoch in the order of their use, in blocks of a size.
+
+        Of rows that are stored in chunks a block takes whole chunks, one after the other in random
+        order. A batch has one row of each run of them, at the same place: whoever reads some places
+        of all batches reads some runs.
+        """
+        if rng is None:
+            return self.used
+        stored = file_behind(self.rows)
+        if not isinstance(stored, StoredRows):
+            return rng.permutation(self.used)
+        chunk = self.used // stored.n_together
+        rank = rng.permutation(chunk.max(initial=0) + 1)
+        order = np.full(self.n_batches(batch_size) * batch_size, PADDING)
+        order[: len(self.used)] = self.used[np.argsort(rank[chunk], kind="stable")]
+        for start in range(0, len(order), size):
+            runs = order[start : start + size].reshape(batch_size, -1)
+            order[start : start + size] = rng.permuted(runs, axis=1).T.reshape(-1)
+        return order
 
     def head(self, n_rows: int) -> Any:
         """Rows at even distances."""
         n_chosen = min(n_rows, len(self.used))
         chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
-        return unpacked(self._gathered(chosen, n_chosen))
+        return unpacked(self._gathered(chosen))
 
-    def _gathered(self, chosen: NDArray[Any], n_rows: int) -> Any:
-        """Some rows in memory as they are stored, padded with zeros to a number of rows."""
+    def _gathered(self, chosen: NDArray[Any]) -> Any:
+        """Some rows in memory as they are stored; zeros for padding."""
 
         def gathered(stored: Any) -> NDArray[Any]:
-            target = np.zeros((n_rows, *stored.shape[1:]), stored.dtype)
+            target = np.zeros((len(chosen), *stored.shape[1:]), stored.dtype)
             gather(stored, chosen, target)
             return target
 
@@ -265,22 +286,22 @@ def _checksum(rows: Any) -> int:
     return zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
 
 
-def is_memory_mapped(array: Any) -> bool:
-    """Whether an array's rows are read from a file when they are looked at."""
-    while array is not None:
-        if isinstance(array, (np.memmap, mmap.mmap)):
-            return True
+def file_behind(array: Any) -> Any:
+    """What reads rows from a file when they are looked at; None if they are in memory."""
+    while array is not None and not isinstance(array, (np.memmap, mmap.mmap, StoredRows)):
         array = getattr(array, "base", None)
-    return False
+    return array
 
 
 def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
-    """Copy rows, in small steps that give the pages of a memory-mapped file back."""
+    """Copy rows but for padding, in steps that give the pages of a memory-mapped file back."""
     row_bytes = max(source.nbytes // max(len(source), 1), 1)
-    # A step may touch a page cluster of 64 KiB for every row.
+    # A step may touch a page cluster of 64 KiB for every row; chunks are read once in each.
     step = max(BLOCK_BYTES // max(row_bytes, 2**16), 1)
+    step = len(chosen) if isinstance(source, StoredRows) else step
     order = np.argsort(chosen, kind="stable")
-    for start in range(0, len(chosen), step):
+    order = order[np.searchsorted(chosen[order], 0) :]
+    for start in range(0, len(order), step):
         part = order[start : start + step]
         target[part] = source[chosen[part]]
         release(source)
@@ -288,10 +309,8 @@ def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
 
 def release(array: Any) -> None:
     """Let the pages of a read-only memory-mapped file go; they are read again when needed."""
-    while array is not None:
-        if isinstance(array, np.memmap) and array.mode in ("r", "r+"):
-            handle = getattr(array, "_mmap", None)
-            if handle is not None and hasattr(mmap, "MADV_DONTNEED"):
-                handle.madvise(mmap.MADV_DONTNEED)
-            return
-        array = getattr(array, "base", None)
+    file = file_behind(array)
+    if isinstance(file, np.memmap) and file.mode in ("r", "r+"):
+        handle = getattr(file, "_mmap", None)
+        if handle is not None and hasattr(mmap, "MADV_DONTNEED"):
+            handle.madvise(mmap.MADV_DONTNEED)

@@ -22,7 +22,7 @@ class PackedBits(eqx.Module):
     ----------
     codes
         Unsigned integers, one sample along the first axis: a NumPy array, in memory or
-        memory-mapped, or one of JAX.
+        memory-mapped, one of JAX, or `StoredRows`.
     n_bits
         How many bits of a code are used, the highest of them first.
     shape
@@ -119,10 +119,12 @@ class PackedBits(eqx.Module):
 
     def unpacked(self) -> Any:
         """All bits as an array of bool, of NumPy or JAX as the codes are."""
+        # What is stored is read.
+        codes = self.codes[:]
         # Computed planes fuse with what follows; to read them as constants takes much longer.
-        positions = self.codes.__array_namespace__().arange(self.n_bits, dtype=np.uint32)
-        planes = (1 << (self.n_bits - 1 - positions)).astype(self.codes.dtype)
-        return ((self.codes[..., None] & planes) != 0).reshape(self.shape)
+        positions = codes.__array_namespace__().arange(self.n_bits, dtype=np.uint32)
+        planes = (1 << (self.n_bits - 1 - positions)).astype(codes.dtype)
+        return ((codes[..., None] & planes) != 0).reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:

@@ -22,9 +22,17 @@ class FileFormatError(ValueError):
 
 
 def write(
-    path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], header: Mapping[str, Any]
+    path: str | os.PathLike[str],
+    kind: str,
+    arrays: Mapping[str, Any],
+    header: Mapping[str, Any],
+    *,
+    former: Path | None = None,
 ) -> None:
-    """Write a file of one kind; a crash leaves the old file or the new one, never half of one."""
+    """Write a file of one kind; a crash leaves the old file or the new one, never half of one.
+
+    The old one is kept under the name `former`, if there is one.
+    """
     target = Path(path)
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(f"{target}: expected an existing folder to write to.")
@@ -46,6 +54,8 @@ def write(
         os.chmod(temporary, mode)
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
+        if former is not None and target.exists():
+            _keep(target, former)
         os.replace(temporary, target)
     except SafetensorError as error:
         raise OSError(f"{target}: cannot be written: {error}") from error
@@ -56,6 +66,16 @@ def write(
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _keep(target: Path, former: Path) -> None:
+    """Give a file a second name that stays when the first is given to another."""
+    former.unlink(missing_ok=True)
+    try:
+        os.link(target, former)
+    except OSError:
+        # Some file systems know one name for a file.
+        os.replace(target, former)
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

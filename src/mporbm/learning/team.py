@@ -113,6 +113,19 @@ def agreed(value: Number) -> Number:
     return type(value)(np.frombuffer(np.asarray(said).tobytes(), np.float64)[0])
 
 
+def place() -> tuple[int, int]:
+    """The number of this process, and how many there are."""
+    return jax.process_index(), jax.process_count()
+
+
+def common_range(smallest: float, largest: float) -> tuple[float, float]:
+    """The smallest and the largest of the numbers that the processes have."""
+    if jax.process_count() == 1:
+        return smallest, largest
+    ends = multihost_utils.process_allgather(np.array([smallest, -largest])).min(axis=0)
+    return float(ends[0]), -float(ends[1])
+
+
 def largest(value: int) -> int:
     """The largest of the numbers that the processes have."""
     if jax.process_count() == 1:

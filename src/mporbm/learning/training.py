@@ -5,7 +5,6 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal
 
 import equinox as eqx
@@ -166,7 +165,7 @@ class Training:
             "validation": None if validation is None else validation.fingerprint(),
             "seed": seed,
         }
-        if settings.checkpoint is not None and Path(settings.checkpoint).exists():
+        if settings.checkpoint is not None and checkpoint.exists(settings.checkpoint):
             self._resume(settings.checkpoint)
 
     @property

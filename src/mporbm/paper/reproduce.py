@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..learning.lock import locked
 from . import beyond, figure7, figures8_9, table4, table5, table6, table7, tables1_3
 from .runs import Outcome, Run, available_cores, perform_all, write_text
 from .scale import Scale
@@ -49,6 +50,7 @@ def reproduce(
 
     Outcomes are kept in ``folder/runs``, so that what was done once is not done again, pictures in
     ``folder/figures``, and all results in ``folder/results.json``, whose content is returned.
+    While it runs, nobody else can use the folder.
     """
     for name in names:
         if name not in EXPERIMENTS:
@@ -57,9 +59,11 @@ def reproduce(
     chosen = {name: module for name, module in EXPERIMENTS.items() if name in names}
     kept = folder / "runs"
     runs = [run for module in chosen.values() for run in module.runs(scale)]
-    perform_all(runs, kept, n_jobs=n_jobs, shown=shown)
-    results = gather(chosen, scale, folder, command)
-    write_text(folder / "results.json", json.dumps(results, indent=1, allow_nan=False) + "\n")
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        perform_all(runs, kept, n_jobs=n_jobs, shown=shown)
+        results = gather(chosen, scale, folder, command)
+        write_text(folder / "results.json", json.dumps(results, indent=1, allow_nan=False) + "\n")
     return results
 
 
