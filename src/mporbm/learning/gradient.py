@@ -12,6 +12,7 @@ from ..machine import Coupling, Machine
 from ..tensor.check import check_batch
 from ..tensor.product import Form
 from .parameters import Parameters
+from .shared import summed
 
 
 class Batch(eqx.Module):
@@ -49,15 +50,22 @@ def gradient(
 
     `moved` are the positions of the factors to derive for, all by default.
     """
-    product, pull_back = merged(machine.coupling, len(positive.visible), moved)
-    phases = [_phase(machine, product, batch) for batch in (positive, negative)]
-    ascent = Parameters(
-        pull_back(jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))),
-        positive.mean(positive.visible) - negative.mean(negative.visible),
-        phases[0].hidden_rate - phases[1].hidden_rate,
-    )
-    largest = jnp.maximum(*(phase.largest_field for phase in phases))
-    return ascent, GradientInfo(phases[0].hidden_rate, largest)
+
+    def difference(
+        machine: Machine, positive: Batch, negative: Batch
+    ) -> tuple[tuple[Parameters, Array], Array]:
+        product, pull_back = merged(machine.coupling, len(positive.visible), moved)
+        phases = [_phase(machine, product, batch) for batch in (positive, negative)]
+        ascent = Parameters(
+            pull_back(jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))),
+            positive.mean(positive.visible) - negative.mean(negative.visible),
+            phases[0].hidden_rate - phases[1].hidden_rate,
+        )
+        largest = jnp.maximum(*(phase.largest_field for phase in phases))
+        return (ascent, phases[0].hidden_rate), largest
+
+    (ascent, hidden_rate), largest = summed(difference, machine, positive, negative)
+    return ascent, GradientInfo(hidden_rate, largest)
 
 
 def merged(

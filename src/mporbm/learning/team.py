@@ -6,6 +6,7 @@ batch, not on who draws it (`mporbm.machine.bits`), so that the number of device
 but the order of sums.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,8 +20,7 @@ from numpy.typing import NDArray
 
 from .negative import EVERYWHERE, NegativePhase
 from .scheme import LearningState
-
-AXIS = "samples"
+from .shared import AXIS
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,10 @@ class Team:
                 f"devices of all processes, which share every batch equally."
             )
         return cls(Mesh(np.array(devices), (AXIS,)))
+
+    def at_work(self) -> AbstractContextManager[Any]:
+        """Within this context programs know of the team (`mporbm.learning.shared`)."""
+        return jax.sharding.use_abstract_mesh(self.mesh.abstract_mesh)
 
     def share(self, batch_size: int) -> slice:
         """The samples of a batch that this process reads."""

@@ -5,6 +5,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import equinox as eqx
@@ -71,17 +72,16 @@ def run_block(
     dtype = state.machine.coupling.dtype
 
     def body(
-        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array]
+        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array, Array, Array]
     ) -> tuple[tuple[LearningState, BlockInfo], None]:
         state, info = carry
-        key, chosen, weight = batch
-        total = weight.sum()
+        key, chosen, weight, total, n_weights = batch
         used = total > 0.0
         share = (weight / jnp.where(used, total, 1.0)).astype(dtype)
         stored = chosen if rows is None else rows[chosen]
         data = scheme.batch(state.machine, stored, share)
         # A batch of heavier samples makes a longer step: every sample counts by its own weight.
-        heavy = rates * (total / jnp.maximum((weight > 0.0).sum(), 1))
+        heavy = rates * (total / jnp.maximum(n_weights, 1))
         new, step = scheme.step(key, rule, state, data, heavy)
         healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
         healthy = info.healthy & (healthy | ~used)
@@ -98,7 +98,9 @@ def run_block(
     start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
     numbers = first + jnp.arange(len(weight))
     keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
-    (state, info), _ = jax.lax.scan(body, (state, start), (keys, index, weight))
+    batches = (keys, index, weight, weight.sum(axis=1), (weight > 0.0).sum(axis=1))
+    with nullcontext() if team is None else team.at_work():
+        (state, info), _ = jax.lax.scan(body, (state, start), batches)
     return state, info
 
 
