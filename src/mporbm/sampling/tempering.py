@@ -62,8 +62,8 @@ class Tempering(eqx.Module):
             split(gibbs_key, self.n_temperatures), state.visible, b
         )
         source, acceptance = self._exchange(exchange_key, machine, visible, b, state.n_steps % 2)
-        n_chains = visible.shape[1]
-        visible = visible[source, jnp.arange(n_chains)]
+        source = source.reshape(*source.shape, *(1,) * (visible.ndim - 2))
+        visible = jnp.take_along_axis(visible, source, axis=0)
         return TemperingState(visible, state.n_steps + 1), TemperingInfo(acceptance)
 
     def _exchange(
@@ -71,7 +71,8 @@ class Tempering(eqx.Module):
     ) -> tuple[Array, Array]:
         """For every temperature and chain, the temperature its new state comes from."""
         n_chains = visible.shape[1]
-        field = machine.hidden_field(visible)
+        # As one batch, chains that devices share would have to be gathered.
+        field = jax.vmap(machine.hidden_field)(visible)
         colder = jnp.minimum(jnp.arange(self.n_temperatures) + 1, self.n_temperatures - 1)
 
         def score(b: Array, field: Array) -> Array:
