@@ -10,7 +10,7 @@ import mporbm
 PACKAGE = Path(mporbm.__file__).parent
 LAYERS = [
     *("tensor", "machine", "sampling", "learning", "estimators"),
-    *("datasets", "diagram", "pictures", "paper", "report", "cli"),
+    *("datasets", "diagram", "pictures", "paper", "sweep", "report", "cli"),
 ]
 
 

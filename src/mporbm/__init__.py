@@ -16,6 +16,7 @@ _LAYERS = (
     "pictures",
     "report",
     "sampling",
+    "sweep",
     "tensor",
 )
 _ESTIMATORS = (

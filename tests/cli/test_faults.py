@@ -76,3 +76,12 @@ def test_two_reproductions_in_one_folder(refused, tmp_path):
     with locked(tmp_path):
         message = refused("reproduce", "tables1-3", "--quick", "--out", tmp_path)
     assert f"{tmp_path}: is used by another run" in message
+
+
+def test_two_sweeps_in_one_folder(refused, samples, tmp_path):
+    config, out = tmp_path / "sweep.toml", tmp_path / "out"
+    config.write_text(f'data = "{samples}"\nseeds = [0]\n[sweep]\nrank = [1, 2]\n')
+    out.mkdir()
+    with locked(out):
+        message = refused("sweep", config, "--out", out)
+    assert f"{out}: is used by another run" in message

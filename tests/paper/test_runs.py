@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from mporbm.paper import runs
-from mporbm.paper.runs import Run, perform_all, write_text
+from mporbm.paper.outcomes import write_text
+from mporbm.paper.runs import Run, perform_all
 from paper import toy
 
 

@@ -21,6 +21,7 @@ from mporbm.pictures import (
     rank_error_panels,
     receptive_fields,
     sample_grid,
+    setting_curves,
     singular_values,
     strips,
     training_curves,
@@ -355,6 +356,64 @@ def test_numbers_at_the_rank_axis_do_not_touch():
     assert axis.get_ylabel() == "error (%)"
 
 
+def marked(axis, size):
+    """Where rings of a size, or crosses, are."""
+    return {
+        tuple(line.get_xydata()[0].round(6))
+        for line in axis.lines
+        if line.get_linestyle() == "None"
+        and line.get_markersize() == size
+        and len(line.get_xdata())
+    }
+
+
+def test_setting_curves_are_means_with_bars(rng):
+    swept = {"rank": ["2", "5", "10"], "rate": ["0.1", "auto"]}
+    values = {key: list(rng.normal(size=4)) for key in itertools.product(*swept.values())}
+    del values["5", "auto"]
+    best, alike = ("10", "0.1"), ("2", "auto")
+    (axis,) = setting_curves(swept, values, best=best, like_the_best=[alike], ylabel="score").axes
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("rank", "score")
+    assert [text.get_text() for text in axis.get_xticklabels()] == swept["rank"]
+    for k, (rate, bars) in enumerate(zip(swept["rate"], axis.containers, strict=True)):
+        assert bars.get_label() == f"rate {rate}"
+        line, _, (errors,) = bars.lines
+        drawn = [rank for rank in swept["rank"] if (rank, rate) in values]
+        means = [np.mean(values[rank, rate]) for rank in drawn]
+        data = line.get_xydata()[np.isfinite(line.get_xydata()[:, 1])]
+        assert_allclose(data[:, 1], means)
+        # Beside the number that they stand for, so that no bar hides another.
+        assert_allclose(data[:, 0], [swept["rank"].index(r) + (-0.025, 0.025)[k] for r in drawn])
+        ends = np.array([segment[:, 1] for segment in errors.get_segments() if len(segment)])
+        ends = ends[np.isfinite(ends).all(axis=1)]
+        spreads = [np.std(values[rank, rate], ddof=1) for rank in drawn]
+        assert_allclose(np.diff(ends)[:, 0] / 2, spreads)
+    assert marked(axis, 11) == {(1.975, round(np.mean(values[best]), 6))}
+    assert marked(axis, 7) == {(0.025, round(np.mean(values[alike]), 6))}
+    assert marked(axis, 6) == {(1.025, 0.0)}
+    legend = [text.get_text() for text in axis.get_legend().get_texts()]
+    names = {"rate 0.1", "rate auto", "best", "not told apart from it", "failed or diverged"}
+    assert {*legend} == names
+
+
+def test_setting_curves_have_panels_for_more_options():
+    swept = {"a": ["1"], "b": ["1", "2"], "c": ["x", "y"], "d": ["u", "v"]}
+    values = {key: [float(k)] for k, key in enumerate(itertools.product(*swept.values()))}
+    figure = draw(setting_curves(swept, values, ylabel="score"))
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles[:4] == ["c x, d u", "c x, d v", "c y, d u", "c y, d v"]
+    assert [axis.axison for axis in figure.axes] == [True] * 4 + [False] * 2
+    assert [axis.get_legend() is not None for axis in figure.axes[:4]] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert {axis.get_ylim() for axis in figure.axes[:4]} == {figure.axes[0].get_ylim()}
+    shown = [[bars.lines[0].get_ydata()[0] for bars in axis.containers] for axis in figure.axes[:4]]
+    assert shown == [[k, k + 4.0] for k in range(4)]
+
+
 # All of them
 
 FIGURES = {
@@ -364,6 +423,12 @@ FIGURES = {
     "training_curves": training_curves,
     "singular_values": singular_values,
     "rank_error_curve": lambda model: rank_error_curve(RANKS, {"3000 samples": np.ones((11, 2))}),
+    "setting_curves": lambda model: setting_curves(
+        {"rank": ["2", "5"], "learning_rate": ["0.01", "auto"]},
+        {("2", "0.01"): [1.0, 2.0], ("5", "auto"): [2.0, 2.5]},
+        best=("5", "auto"),
+        ylabel="validation pseudo-log-likelihood (nats)",
+    ),
     "rank_error_panels": lambda model: rank_error_panels(
         RANKS, {f"{n} training images": ({"ours": np.ones(11)}, {"RBM": 2.0}) for n in (3000, 4000)}
     ),
@@ -387,6 +452,14 @@ def test_figures_save_with_nothing_cut_off(name, model):
 
 UNFITTED = MPORBM((2, 2))
 BAD_INPUT = [
+    # settings
+    (lambda: setting_curves({}, {}), ValueError, "swept: expected options with values"),
+    (lambda: setting_curves({"a": []}, {}), ValueError, "swept: expected options with values"),
+    (
+        lambda: setting_curves({"a": ["1"]}, {("2",): [1.0]}),
+        ValueError,
+        r"values: expected values of the options, got \('2',\)",
+    ),
     # images
     (
         lambda: sample_grid(np.ones(3)),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from . import fit, infer, model, processes, reproduce
+from . import fit, infer, model, processes, reproduce, sweep
 
 app = typer.Typer(
     name="mporbm",
@@ -31,6 +31,7 @@ for command in (
     model.inspect,
     model.compress,
     model.draw,
+    sweep.sweep,
     reproduce.reproduce,
 ):
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")

@@ -22,7 +22,7 @@ def read_array(path: str) -> Any:
     """An array of samples: ``.npy`` as a memory map, ``.npz``, a zarr store, a PNG or some."""
     file, _, name = path.partition(".npz:")
     if name:
-        return _read_npz(Path(f"{file}.npz"), name)
+        return _checked(_read_npz(Path(f"{file}.npz"), name), path)
     source = Path(path)
     if source.suffix.lower() == ".zarr" and source.exists():
         return _read_zarr(source)
@@ -34,12 +34,34 @@ def read_array(path: str) -> Any:
         raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
     suffix = source.suffix.lower()
     if suffix == ".npz":
-        return _read_npz(source, None)
+        return _checked(_read_npz(source, None), path)
     if suffix == ".png":
         return _read_images([source], path)
     if suffix != ".npy":
         raise ValueError(f"{path}: expected {ARRAY_HINT}, got a file of another kind.")
     return _checked(_read_npy(source), path)
+
+
+def read_labels(path: str, n_samples: int) -> NDArray[Any]:
+    """The label of each sample: numbers or strings, as ``.npy`` or ``.npz``."""
+    file, _, name = path.partition(".npz:")
+    source = Path(f"{file}.npz" if name else path)
+    if not source.is_file() or source.suffix.lower() not in (".npy", ".npz"):
+        raise FileNotFoundError(f"{path}: expected a file of labels (.npy, or .npz:NAME).")
+    is_npz = source.suffix.lower() == ".npz"
+    labels = _read_npz(source, name or None) if is_npz else _read_npy(source)
+    if labels.shape != (n_samples,) or labels.dtype.kind not in "biufU":
+        raise ValueError(
+            f"{path}: expected a number or a string for each of {n_samples} samples, got shape "
+            f"{labels.shape} and dtype {labels.dtype}."
+        )
+    return labels
+
+
+def read_whole(path: str) -> NDArray[Any]:
+    """The same as an array of NumPy: a zarr store is read as a whole."""
+    array = read_array(path)
+    return array if isinstance(array, np.ndarray) else np.asarray(array)
 
 
 def _read_npy(path: Path) -> NDArray[Any]:
@@ -73,7 +95,7 @@ def _read_npz(path: Path, name: str | None) -> Any:
         with np.load(path, allow_pickle=False) as archive:
             names = list(archive.files)
             chosen = names[0] if name is None and len(names) == 1 else name
-            array = archive[chosen] if chosen in names else None
+            array: NDArray[Any] | None = archive[chosen] if chosen in names else None
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path}: expected a .npz file of arrays: {_line(error)}") from error
     if array is None:
@@ -81,7 +103,7 @@ def _read_npz(path: Path, name: str | None) -> Any:
         raise ValueError(
             f"{path}: expected the name of one of its arrays, as in {path}:NAME; it holds {held}."
         )
-    return _checked(array, f"{path}:{chosen}")
+    return array
 
 
 def _read_images(paths: list[Path], given: str) -> NDArray[Any]:

@@ -249,8 +249,8 @@ def _fit(
     from ..learning import checkpoint as checkpoints
 
     x_val = options.get("x_val")
-    estimator = _estimator(options, verbose=int(report.shown))
-    coding = _coding(options)
+    estimator = make_estimator(options, verbose=int(report.shown))
+    coding = make_coding(options)
     kept = Path(estimator.checkpoint) if estimator.checkpoint else None
     temporary = output_file.with_name(f"{output_file.name}.checkpoint")
     if kept is not None and kept.absolute() == output_file.absolute():
@@ -263,7 +263,7 @@ def _fit(
         with files.blamed(X=x_val):
             validation = None if validation is None else coding.transform(validation)
     elif estimator.visible_units == "bernoulli":
-        _check_bytes(data, samples)
+        check_bytes(data, samples)
     resumed = checkpoints.exists(estimator.checkpoint)
     if resumed:
         report.note(f"going on from {estimator.checkpoint}")
@@ -307,22 +307,28 @@ def _configured(path: Path | None) -> dict[str, Any]:
     """The options of a configuration file, under the names of Python."""
     if path is None:
         return {}
+    return {check_option(path, key, value): value for key, value in read_toml(path).items()}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a configuration file says."""
     try:
         with open(path, "rb") as file:
-            table = tomllib.load(file)
+            return tomllib.load(file)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected a TOML file: {error}") from error
+
+
+def check_option(path: Path, key: str, value: Any) -> str:
+    """The name in Python of an option of a configuration file, whose value has to fit."""
     hints = {n: hint for n, hint in get_type_hints(fit).items() if n not in NOT_IN_FILES}
-    options = {}
-    for key, value in table.items():
-        name = key.replace("-", "_")
-        if name not in hints:
-            raise ValueError(f"{path}: {key}: there is no such option; see mporbm fit --help.")
-        expected = _mismatch(name, value, hints[name])
-        if expected is not None:
-            raise ValueError(f"{path}: {key}={value!r}: expected {expected}.")
-        options[name] = value
-    return options
+    name = key.replace("-", "_")
+    if name not in hints:
+        raise ValueError(f"{path}: {key}: there is no such option; see mporbm fit --help.")
+    expected = _mismatch(name, value, hints[name])
+    if expected is not None:
+        raise ValueError(f"{path}: {key}={value!r}: expected {expected}.")
+    return name
 
 
 def _mismatch(name: str, value: Any, hint: Any) -> str | None:
@@ -347,7 +353,7 @@ def _mismatch(name: str, value: Any, hint: Any) -> str | None:
     return None if fits else text
 
 
-def _estimator(options: dict[str, Any], verbose: int) -> Any:
+def make_estimator(options: dict[str, Any], verbose: int) -> Any:
     """The estimator that options ask for."""
     from ..estimators.machines import ESTIMATORS
 
@@ -365,7 +371,7 @@ def _estimator(options: dict[str, Any], verbose: int) -> Any:
     return classes[kind](**parameters)
 
 
-def _coding(options: dict[str, Any]) -> Any:
+def make_coding(options: dict[str, Any]) -> Any:
     """The coding that options ask for, if any."""
     from ..estimators import Binarize, BitPlanes
 
@@ -387,7 +393,7 @@ def _coding(options: dict[str, Any]) -> Any:
     return Binarize(options["binarize"]) if "binarize" in options else None
 
 
-def _check_bytes(path: str, samples: Any) -> None:
+def check_bytes(path: str, samples: Any) -> None:
     """Refuse images of 0..255 before the estimator does, with what is to be done here."""
     from ..estimators.inputs import value_range
 

@@ -284,7 +284,7 @@ def _answer(
 def _read(model: Path, data: str, report: Report) -> tuple[Any, NDArray[Any]]:
     """A model, and samples in the shape of those that it has learnt from."""
     # A file that is missing is missed before JAX is loaded.
-    samples = np.asarray(files.read_array(data))
+    samples = files.read_whole(data)
     estimator = files.read_model(model, report.shown)
     from ..estimators import Binarize
 
@@ -301,7 +301,7 @@ def _read(model: Path, data: str, report: Report) -> tuple[Any, NDArray[Any]]:
 
 
 def _read_original(samples: NDArray[Any], path: str) -> NDArray[Any]:
-    original = np.asarray(files.read_array(path))
+    original = files.read_whole(path)
     if original.shape not in (samples.shape, (len(samples), math.prod(samples.shape[1:]))):
         raise ValueError(
             f"{path}: expected shape {samples.shape}, as DATA has, got {original.shape}."

@@ -14,7 +14,8 @@ from . import mnist
 from .drawing import save_figure
 from .generation import HALVES, N_PICTURES, answering, decode, encode, psnr, questions
 from .neighbours import DISTANCES, Array, classify, error_rate
-from .runs import Outcome, Run
+from .outcomes import Outcome
+from .runs import Run
 from .scale import Scale
 from .statistics import cell
 from .verdicts import Verdict, compare

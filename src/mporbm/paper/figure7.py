@@ -11,7 +11,8 @@ from ..pictures import rank_error_panels
 from . import mnist, neighbours
 from .drawing import save_figure
 from .neighbours import Array
-from .runs import Outcome, Run
+from .outcomes import Outcome
+from .runs import Run
 from .scale import Scale
 from .statistics import cell, interval, paired
 from .verdicts import MINUS, Verdict, compare, verdict, with_interval

@@ -12,7 +12,8 @@ from ..pictures import strips
 from . import mnist
 from .drawing import save_figure
 from .neighbours import Array
-from .runs import Outcome, Run
+from .outcomes import Outcome
+from .runs import Run
 from .scale import Scale
 from .statistics import cell
 from .verdicts import Verdict, compare, reaches

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..learning.lock import locked
 from . import beyond, figure7, figures8_9, table4, table5, table6, table7, tables1_3
-from .runs import Outcome, Run, available_cores, perform_all, write_text
+from .outcomes import Outcome, write_text
+from .runs import Run, available_cores, perform_all
 from .scale import Scale
 
 EXPERIMENTS: dict[str, ModuleType] = {

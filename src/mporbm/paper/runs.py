@@ -1,8 +1,6 @@
 """Runs of experiments: each is done once, its outcome kept in a file, on all cores."""
 
-import hashlib
 import importlib
-import json
 import multiprocessing
 import os
 import signal
@@ -20,9 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from ..learning import DivergenceWarning
 from ..learning.interrupt import Interrupts
-
-Outcome = dict[str, Any]
-"""What a run found, as JSON can hold it, with its time in "seconds"."""
+from .outcomes import Outcome, outcome_path, read_outcome, write_outcome
 
 
 @dataclass(frozen=True)
@@ -49,30 +45,18 @@ class Run:
     def path(self, folder: Path) -> Path:
         """The file of its outcome: its name is a hash of what was asked."""
         asked = {**self.configuration, "revision": _module(self.module).REVISION}
-        digest = hashlib.sha256(_canonical(asked).encode()).hexdigest()
-        return folder / f"{self.module.rpartition('.')[2]}-{digest[:20]}.json"
+        return outcome_path(folder, self.module.rpartition(".")[2], asked)
 
     def outcome(self, folder: Path) -> Outcome | None:
         """What was found before, if it was."""
-        try:
-            kept = json.loads(self.path(folder).read_text(encoding="utf-8"))
-            found: Outcome = {**kept["outcome"], "seconds": float(kept["seconds"])}
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            # A file that cannot be understood is made again.
-            return None
-        return found
+        return read_outcome(self.path(folder))
 
     def perform(self, folder: Path) -> None:
         """Do it, and keep its outcome."""
         start = time.perf_counter()
         outcome = _module(self.module).run(**self.configuration)
-        kept = {
-            "module": self.module,
-            "configuration": dict(self.configuration),
-            "seconds": round(time.perf_counter() - start, 2),
-            "outcome": outcome,
-        }
-        write_text(self.path(folder), json.dumps(kept, allow_nan=False))
+        about = {"module": self.module, "configuration": dict(self.configuration)}
+        write_outcome(self.path(folder), about, outcome, time.perf_counter() - start)
 
 
 def perform_all(
@@ -88,7 +72,7 @@ def perform_all(
     missing = [run for run in wanted if run.outcome(folder) is None]
     # The longest first, so that no core waits for another in the end.
     missing.sort(key=lambda run: -run.cost)
-    with _progress(shown) as progress:
+    with progress_bar(shown) as progress:
         task = progress.add_task("", total=sum(run.cost for run in wanted))
         progress.advance(task, sum(run.cost for run in wanted) - sum(run.cost for run in missing))
         failures = []
@@ -106,16 +90,6 @@ def perform_all(
             f"{len(failures)} of {len(wanted)} runs failed, the others are kept in {folder}; the "
             f"first is {_described(run)}: {type(error).__name__}: {error}"
         ) from error
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never half of one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def available_cores() -> list[int]:
@@ -181,16 +155,13 @@ def _module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
 def _described(run: Run) -> str:
     values = [str(value) for value in run.configuration.values() if isinstance(value, str | int)]
     return " ".join([run.module.rpartition(".")[2], *values])
 
 
-def _progress(shown: bool) -> Progress:
+def progress_bar(shown: bool) -> Progress:
+    """How much is done, in which time, and what was done last; on the standard error."""
     columns = (
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:3.0f} %"),

@@ -10,7 +10,7 @@ CONFIDENCE = 0.95
 
 
 class Interval(NamedTuple):
-    """A mean and its 95 % confidence interval (Student's t; the mean alone for one value)."""
+    """A mean and its confidence interval (Student's t; the mean alone for one value)."""
 
     mean: float
     low: float
@@ -18,7 +18,7 @@ class Interval(NamedTuple):
     n: int
 
 
-def interval(values: Sequence[float]) -> Interval:
+def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """The mean of the values of several splits, and its interval.
 
     Splits of one data set share samples, so the interval tells how the mean depends on the choice
@@ -28,13 +28,15 @@ def interval(values: Sequence[float]) -> Interval:
     mean, n = float(array.mean()), len(array)
     if n < 2:
         return Interval(mean, mean, mean, n)
-    error = float(array.std(ddof=1) / np.sqrt(n) * t.ppf(0.5 + CONFIDENCE / 2, n - 1))
+    error = float(array.std(ddof=1) / np.sqrt(n) * t.ppf(0.5 + confidence / 2, n - 1))
     return Interval(mean, mean - error, mean + error, n)
 
 
-def paired(first: Sequence[float], second: Sequence[float]) -> Interval:
+def paired(
+    first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE
+) -> Interval:
     """The interval of ``first - second``, split by split."""
-    return interval([a - b for a, b in zip(first, second, strict=True)])
+    return interval([a - b for a, b in zip(first, second, strict=True)], confidence)
 
 
 def cell(values: Sequence[float] | None) -> dict[str, Any] | None:

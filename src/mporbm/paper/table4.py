@@ -7,7 +7,8 @@ from typing import Any
 
 from . import classification
 from .classification import COLUMNS, MACHINES
-from .runs import Outcome, Run
+from .outcomes import Outcome
+from .runs import Run
 from .scale import Scale
 from .statistics import cell
 from .tasks import MOST_PER_CLASS, Task

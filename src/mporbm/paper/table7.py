@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from . import generation
-from .runs import Outcome, Run
+from .outcomes import Outcome
+from .runs import Run
 from .scale import Scale
 
 PAPER = {

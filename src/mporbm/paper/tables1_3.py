@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import classification
-from .runs import Outcome, Run
+from .outcomes import Outcome
+from .runs import Run
 from .scale import Scale
 from .tasks import TASKS, samples, split
 

@@ -2,6 +2,7 @@
 
 from .curves import rank_error_curve, rank_error_panels, training_curves
 from .images import sample_grid, strips
+from .settings import setting_curves
 from .weights import receptive_fields, singular_values
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "rank_error_panels",
     "receptive_fields",
     "sample_grid",
+    "setting_curves",
     "singular_values",
     "strips",
     "training_curves",

@@ -1,0 +1,129 @@
+"""What settings of a sweep are worth, along the values of each option."""
+
+import itertools
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .style import NORMAL, QUIET, add_legend, line_style, tidy
+
+COLUMNS = 3
+"""The most panels side by side."""
+BEST = "best"
+LIKE_THE_BEST = "not told apart from it"
+WITHOUT = "failed or diverged"
+
+
+def setting_curves(
+    swept: Mapping[str, Sequence[str]],
+    values: Mapping[tuple[str, ...], Sequence[float]],
+    *,
+    best: tuple[str, ...] | None = None,
+    like_the_best: Sequence[tuple[str, ...]] = (),
+    ylabel: str = "",
+) -> Figure:
+    """A measure of all settings of a grid, as means over seeds.
+
+    The first option goes along the axis, value by value at equal distances; each value of the
+    second has a curve, with bars of one standard deviation; those of the others have panels.
+
+    Parameters
+    ----------
+    swept
+        For the name of each option its values, in order.
+    values
+        For each setting, a value of every option, what was measured for each seed. Settings that
+        are left out have failed or diverged, and are marked as such.
+    best
+        The setting to mark as the best.
+    like_the_best
+        Settings to mark as those that cannot be told apart from it.
+
+    Examples
+    --------
+    >>> from mporbm.pictures import setting_curves
+    >>> swept = {"rank": ["2", "5"], "learning_rate": ["0.01", "0.1"]}
+    >>> values = {("2", "0.01"): [-5.1, -5.0], ("5", "0.01"): [-4.1, -4.3], ("2", "0.1"): [-4, -6]}
+    >>> figure = setting_curves(swept, values, best=("5", "0.01"), ylabel="score")
+    """
+    names = list(swept)
+    if not names or not all(swept.values()):
+        raise ValueError(f"swept: expected options with values, got {dict(swept)}.")
+    settings = set(itertools.product(*swept.values()))
+    if unknown := [setting for setting in values if setting not in settings]:
+        raise ValueError(f"values: expected values of the options, got {unknown[0]}.")
+    marks = {
+        BEST: settings & {best},
+        LIKE_THE_BEST: settings & {*like_the_best},
+        WITHOUT: settings - values.keys(),
+    }
+    panels = list(itertools.product(*(swept[name] for name in names[2:])))
+    n_rows, n_columns = -(-len(panels) // COLUMNS), min(len(panels), COLUMNS)
+    figure = Figure(figsize=(2.6 + 3.2 * n_columns, 0.4 + 2.8 * n_rows), layout="constrained")
+    axes: Any = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
+    for axis, others in zip(axes.flat, panels, strict=False):
+        _draw_panel(axis, swept, others, values, marks)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    for axis in axes[:, 0]:
+        axis.set_ylabel(ylabel)
+    for name, marked in marks.items():
+        if marked:
+            axes[0, -1].plot([], [], label=name, **_mark(name))
+    add_legend(axes[0, -1])
+    return figure
+
+
+def _draw_panel(
+    axis: Axes,
+    swept: Mapping[str, Sequence[str]],
+    others: tuple[str, ...],
+    values: Mapping[tuple[str, ...], Sequence[float]],
+    marks: Mapping[str, Set[tuple[str, ...]]],
+) -> None:
+    """The curves of the settings that have some values of the options from the third on."""
+    first, *more = swept
+    curves = [(value,) for value in swept[more[0]]] if more else [()]
+    for number, curve in enumerate(curves):
+        # Side by side, so that bars do not hide each other.
+        places = np.arange(len(swept[first])) + 0.05 * (number - (len(curves) - 1) / 2)
+        line = [(value, *curve, *others) for value in swept[first]]
+        label = f"{more[0]} {curve[0]}" if curve else "mean over seeds"
+        means = [_mean(values.get(setting, ())) for setting in line]
+        bars = [_deviation(values.get(setting, ())) for setting in line]
+        style = {**line_style(number, len(line)), "label": label}
+        axis.errorbar(places, means, bars, capsize=2.5, elinewidth=0.8, **style)
+        for place, mean, setting in zip(places, means, line, strict=True):
+            for name in (BEST, LIKE_THE_BEST):
+                if setting in marks[name]:
+                    axis.plot(place, mean, **_mark(name))
+            if setting in marks[WITHOUT]:
+                how = {**_mark(WITHOUT), "markeredgecolor": style["color"], "clip_on": False}
+                axis.plot(place, 0.0, transform=axis.get_xaxis_transform(), **how)
+    titles = [f"{name} {value}" for name, value in zip(more[1:], others, strict=True)]
+    axis.set_title(", ".join(titles), loc="left", fontsize=NORMAL)
+    axis.set_xlabel(first)
+    axis.set_xticks(range(len(swept[first])), swept[first])
+    axis.margins(x=0.08)
+    tidy(axis)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The mean; NaN, which is not drawn, of no values."""
+    return float(np.mean(values)) if len(values) else float("nan")
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """The standard deviation; 0, which is not drawn, for a single value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def _mark(name: str) -> dict[str, Any]:
+    """How to mark a setting: by a ring, or by a cross where it has no value."""
+    how: dict[str, Any] = {"linestyle": "", "markerfacecolor": "none", "markeredgecolor": "black"}
+    if name == WITHOUT:
+        return {**how, "marker": "x", "markersize": 6, "markeredgecolor": QUIET}
+    return {**how, "marker": "o", "markersize": 11 if name == BEST else 7}

@@ -1,0 +1,16 @@
+"""Sweeps over settings: many trainings, each kept once it is done, and what tells them apart."""
+
+from .kept import perform_all
+from .ranking import MEASURES, Ranked, Ranking, rank
+from .samples import Samples
+from .trial import Trial
+
+__all__ = [
+    "MEASURES",
+    "Ranked",
+    "Ranking",
+    "Samples",
+    "Trial",
+    "perform_all",
+    "rank",
+]

@@ -1,0 +1,440 @@
+"""A sweep tries every setting once, whatever ends it, and says which are the best."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from PIL import Image
+
+import mporbm
+from mporbm.cli.grid import read_grid
+from mporbm.cli.ranking import text
+from mporbm.sweep import Trial, kept
+from mporbm.sweep.workers import attempt
+
+# What a user without the tests' type checker sees.
+pytestmark = pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
+
+FILES = {"results.csv", "runs.csv", "sweep.png", "best.toml", "runs"}
+COMMON = 'data = "x.npy"\nhidden_shape = [2, 2]\nn_iter = 2\nbatch_size = 10\n'
+
+
+@pytest.fixture
+def place(tmp_path, rng):
+    """A folder with samples and labels, apart from that of the results."""
+    folder = tmp_path / "place"
+    folder.mkdir()
+    samples = rng.random((30, 3, 2)) < 0.4
+    np.save(folder / "x.npy", samples)
+    np.save(folder / "x-val.npy", rng.random((12, 3, 2)) < 0.4)
+    np.save(folder / "y.npy", rng.integers(3, size=30))
+    np.save(folder / "y-val.npy", rng.integers(3, size=12))
+    return folder
+
+
+@pytest.fixture
+def config(place):
+    """Write a configuration file."""
+
+    def write(*texts, common=COMMON):
+        path = place / "sweep.toml"
+        path.write_text(common + "\n".join(texts))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def performed(monkeypatch):
+    """Runs are done in this process, one after the other: those that were."""
+    done = []
+
+    def locally(trials, samples, n_jobs):
+        for number, trial in trials.items():
+            done.append((dict(trial.options), trial.seed))
+            yield attempt(number, trial, samples)
+
+    monkeypatch.setattr(kept, "locally", locally)
+    return done
+
+
+@pytest.fixture
+def made_up(performed, monkeypatch):
+    """Outcomes follow from rank and seed, so that no training is needed."""
+
+    def run(trial, samples):
+        rank = trial.options["rank"]
+        if rank == 7 and trial.seed == 1:
+            raise ValueError("7 is too many")
+        measures = {
+            "reconstruction_error": 1.0 / rank,
+            "pseudo_log_likelihood": -10.0 / rank + 0.01 * trial.seed * rank,
+        }
+        if samples.y is not None:
+            measures["nearest_neighbour_error"] = float(rank)
+        status = "diverged" if rank == 9 else "done"
+        return {"status": status, "measures": measures, "n_iter": 2, "n_parameters": 10 * rank}
+
+    monkeypatch.setattr(Trial, "run", run)
+    return performed
+
+
+def read_csv(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# Configuration
+
+BAD = {
+    "": "sweep=None: expected a table [sweep]",
+    "sweep = 3": "sweep=3: expected a table [sweep]",
+    "[sweep]": "sweep={}: expected a table [sweep]",
+    "[sweep]\nrank = 3": "sweep.rank=3: expected a list of values.",
+    "[sweep]\nrank = []": "sweep.rank=[]: expected a list of values.",
+    "[sweep]\nrank = [2, 2]": "sweep.rank=[2, 2]: expected values that differ",
+    "[sweep]\nnonsense = [1]": "nonsense: there is no such option; see mporbm fit --help.",
+    "[sweep]\nmomentum = [0.1, true]": "momentum=True: expected a number.",
+    "[sweep]\nscheme = ['als']": "scheme='als': expected one of aop, su, two-site.",
+    "[sweep]\nn_iter = [1, 2]": "n_iter: expected one value, or several in [sweep], not both.",
+    "[sweep]\nx-val = ['x.npy']": "sweep.x-val: expected it outside of [sweep]",
+    "[sweep]\nvalidation_fraction = [0.1]": "sweep.validation_fraction: expected it outside",
+    "[sweep]\nseed = [1, 2]": "seed: expected seeds, a list.",
+    "[sweep]\nbinarize = [0, 1]": "binarize: expected one value for all runs: the likelihood of",
+    "[sweep]\nvisible-units = ['gaussian']": "visible_units: expected one value for all runs",
+    "seed = 1\n[sweep]\nrank = [1]": "seed: expected seeds, a list.",
+    "checkpoint = 'c'\n[sweep]\nrank = [1]": "checkpoint: expected no such option",
+    "nonsense = 1\n[sweep]\nrank = [1]": "nonsense: there is no such option",
+    "momentum = 'high'\n[sweep]\nrank = [1]": "momentum='high': expected a number.",
+    "seeds = 3\n[sweep]\nrank = [1]": "seeds=3: expected a list of different integers",
+    "seeds = []\n[sweep]\nrank = [1]": "seeds=[]: expected a list of different integers",
+    "seeds = [1, 1]\n[sweep]\nrank = [1]": "seeds=[1, 1]: expected a list of different integers",
+    "seeds = [-1]\n[sweep]\nrank = [1]": "seeds=[-1]: expected a list of different integers",
+    "seeds = [true]\n[sweep]\nrank = [1]": "seeds=[True]: expected a list of different integers",
+    "x_val = 3\n[sweep]\nrank = [1]": "x_val=3: expected a string.",
+    "y_val = 'y.npy'\n[sweep]\nrank = [1]": "y_val: expected the labels of the training samples",
+    "y = 'y.npy'\nx_val = 'x-val.npy'\n[sweep]\nrank = [1]": "x_val: expected y_val, too",
+    "y = 'y.npy'\ny_val = 'y-val.npy'\n[sweep]\nrank = [1]": "y_val: expected x_val, too",
+    "measure = 'loss'\n[sweep]\nrank = [1]": "measure='loss': expected pseudo_log_likelihood or",
+    "measure = 'nearest_neighbour_error'\n[sweep]\nrank = [1]": "measure='nearest_neighbour_error'",
+    "measure = 'pseudo_log_likelihood'\nvisible_units = 'gaussian'\n[sweep]\nrank = [1]": (
+        "measure='pseudo_log_likelihood': expected reconstruction_error; nearest neighbours need"
+    ),
+    "rank 3": "expected a TOML file: ",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_bad_configurations_are_refused(refused, config, tmp_path, words):
+    path = config(words)
+    assert refused("sweep", path, "-o", tmp_path / "out").startswith(f"{path}: {BAD[words]}")
+
+
+BAD_VALUES = {
+    "[sweep]\nmomentum = [0.5, 1.5]": "momentum=1.5: expected a number in [0, 1).",
+    "[sweep]\nrank = [2, 0]": "rank=0: expected an integer of at least 1",
+    "[sweep]\nmodel = ['rbm']\nrank = [2]": "rank: rbm has no such option; see mporbm fit --help.",
+    "[sweep]\nlearning_rate = ['fast']": "learning_rate='fast': expected auto or a number",
+    "validation_fraction = 0.99\n[sweep]\nrank = [2]": "validation_fraction=0.99: expected to",
+    "gray = true\n[sweep]\nrank = [2]": "gray: expected bit_planes, too.",
+}
+
+
+@pytest.mark.parametrize("words", BAD_VALUES)
+def test_settings_that_nothing_can_have_are_refused_before_any_run(
+    refused, config, tmp_path, performed, words
+):
+    assert refused("sweep", config(words), "-o", tmp_path / "out").startswith(BAD_VALUES[words])
+    assert performed == []
+
+
+BAD_DATA = {
+    "x_val = 'none.npy'": (r"place/none\.npy: .*there is no such file", None),
+    "x_val = 'bad.npy'": (r"place/bad\.npy: expected samples of shape \(3, 2\)", (4, 2)),
+    "y = 'bad.npy'": (r"place/bad\.npy: expected a number or a string for each of 30", (29,)),
+    "y = 'none.npy'": (r"place/none\.npy: expected a file of labels", None),
+    "y = 'sweep.toml'": (r"place/sweep\.toml: expected a file of labels", None),
+}
+
+
+@pytest.mark.parametrize("words", BAD_DATA)
+def test_bad_files_are_refused(refused, config, place, tmp_path, words):
+    expected, shape = BAD_DATA[words]
+    if shape is not None:
+        np.save(place / "bad.npy", np.zeros(shape, bool))
+    message = refused("sweep", config(words, "[sweep]\nrank = [1]"), "-o", tmp_path / "out")
+    assert re.search(expected, message), message
+
+
+def test_bytes_need_a_coding(refused, config, place, tmp_path):
+    np.save(place / "x.npy", np.full((9, 3, 2), 200, np.uint8))
+    message = refused("sweep", config("[sweep]\nrank = [1]"), "-o", tmp_path / "out")
+    assert message.startswith(f"{place}/x.npy: expected values from 0 to 1, got up to 200")
+
+
+def test_the_samples_have_to_be_named(refused, config, tmp_path):
+    path = config("[sweep]\nrank = [1]", common="")
+    assert refused("sweep", path, "-o", tmp_path / "out").startswith(f"{path}: data: expected")
+
+
+def test_a_file_is_no_folder(refused, config, place, tmp_path):
+    message = refused("sweep", config("[sweep]\nrank = [1]"), "-o", place / "x.npy")
+    assert message == f"{place}/x.npy: expected a folder, but it is a file."
+
+
+def test_processes_are_those_of_dask(refused, config, tmp_path):
+    arguments = ["--dask", "host:1", "--n-jobs", 2]
+    message = refused("sweep", config("[sweep]\nrank = [1]"), "-o", tmp_path / "out", *arguments)
+    assert message.startswith("n_jobs=2: expected none with dask")
+
+
+def test_the_grid_has_every_combination(config, place):
+    # Names may be written either way.
+    path = config(
+        "seeds = [4, 2]\nx-val = 'x-val.npy'\nmomentum = 0.9",
+        "[sweep]\nrank = [3, [2, 2]]\nlearning-rate = ['auto', 0.1]\ngauge = ['none']",
+    )
+    grid = read_grid(path)
+    assert (grid.data, grid.x_val) == (f"{place}/x.npy", f"{place}/x-val.npy")
+    assert (grid.seeds, grid.measure) == ((4, 2), "pseudo_log_likelihood")
+    assert grid.settings == [
+        {"rank": rank, "learning_rate": rate, "gauge": "none"}
+        for rank in (3, [2, 2])
+        for rate in ("auto", 0.1)
+    ]
+    assert grid.options(grid.settings[0]) == {
+        **{"hidden_shape": [2, 2], "n_iter": 2, "batch_size": 10, "momentum": 0.9},
+        **{"rank": 3, "learning_rate": "auto", "gauge": "none"},
+    }
+    estimator, coding = grid.made(grid.settings[3])
+    assert (estimator.rank, estimator.learning_rate, estimator.gauge) == ((2, 2), 0.1, None)
+    assert coding is None
+
+
+# Results
+
+
+def test_every_setting_is_tried_with_every_seed(ok, config, tmp_path, made_up):
+    path, out = config("seeds = [0, 1]\n[sweep]\nrank = [5, 2]\nmomentum = [0.5, 0.9]"), "out"
+    facts = ok("sweep", path, "-o", tmp_path / out)
+    tried = [(o["rank"], o["momentum"], seed) for o, seed in made_up]
+    assert tried == [(r, m, s) for r in (5, 2) for m in (0.5, 0.9) for s in (0, 1)]
+    assert {item.name for item in (tmp_path / out).iterdir()} == FILES
+    assert len(list((tmp_path / out / "runs").iterdir())) == 8
+    assert facts["output"] == str(tmp_path / out)
+    assert facts["best"] == {"rank": 5, "momentum": 0.5}
+    # Equal outcomes cannot be told apart.
+    assert facts["like_the_best"] == [{"rank": 5, "momentum": 0.9}]
+    with Image.open(tmp_path / out / "sweep.png") as image:
+        assert len(np.unique(np.asarray(image))) > 2
+
+
+def test_what_is_there_is_not_done_again(ok, config, place, tmp_path, made_up):
+    arguments = ["-o", tmp_path / "out"]
+    ok("sweep", config("seeds = [0, 1]\n[sweep]\nrank = [2, 3]"), *arguments)
+    assert len(made_up) == 4
+    ok("sweep", config("seeds = [0, 1]\n[sweep]\nrank = [2, 3]"), *arguments)
+    assert len(made_up) == 4
+    # What is asked for in addition, and only that, is done.
+    ok("sweep", config("seeds = [0, 1, 2]\n[sweep]\nrank = [4, 3]"), *arguments)
+    assert [(options["rank"], seed) for options, seed in made_up[4:]] == [
+        *((4, 0), (4, 1), (4, 2), (3, 2))
+    ]
+    # What settings are compared by is no part of a run.
+    words = "measure = 'reconstruction_error'\nseeds = [0, 1]\n[sweep]\nrank = [2, 3]"
+    assert ok("sweep", config(words), *arguments)["measure"] == "reconstruction_error"
+    assert len(made_up) == 8
+    # Other samples make other runs, as do other options and a spoilt file.
+    np.save(place / "x.npy", np.zeros((30, 3, 2), bool))
+    ok("sweep", config("seeds = [0]\n[sweep]\nrank = [2]"), *arguments)
+    ok("sweep", config("seeds = [0]\nmomentum = 0.1\n[sweep]\nrank = [2]"), *arguments)
+    assert len(made_up) == 10
+    for outcome in (tmp_path / "out" / "runs").iterdir():
+        outcome.write_text("{")
+    ok("sweep", config("seeds = [0]\n[sweep]\nrank = [2]"), *arguments)
+    assert len(made_up) == 11
+
+
+def test_the_tables_are_those_of_the_outcomes(ok, run, config, tmp_path, made_up):
+    path, out = config("y = 'y.npy'\nseeds = [0, 3]\n[sweep]\nrank = [5, 2, 9, 3]"), "out"
+    facts = ok("sweep", path, "-o", tmp_path / out)
+    kept_outcomes = [json.loads(p.read_text()) for p in (tmp_path / out / "runs").iterdir()]
+    outcomes = {(o["options"]["rank"], o["seed"]): o["outcome"] for o in kept_outcomes}
+    assert facts["measure"] == "nearest_neighbour_error"
+    rows = read_csv(tmp_path / out / "results.csv")
+    assert [row["rank"] for row in rows] == ["5", "2", "9", "3"]
+    for row, found in zip(rows, facts["settings"], strict=True):
+        rank = int(row["rank"])
+        assert found["options"] == {"rank": rank}
+        for name in ("pseudo_log_likelihood", "reconstruction_error", "nearest_neighbour_error"):
+            values = [outcomes[rank, seed]["measures"][name] for seed in (0, 3)]
+            expected = [np.mean(values), np.std(values, ddof=1)]
+            assert_allclose([float(row[f"{name}_{what}"]) for what in ("mean", "std")], expected)
+            assert_allclose(list(found["measures"][name].values()), expected)
+        assert (row["n_done"], row["n_diverged"]) == (("0", "2") if rank == 9 else ("2", "0"))
+    assert [row["place"] for row in rows] == ["3", "1", "", "2"]
+    assert facts["best"] == {"rank": 2}
+    runs = read_csv(tmp_path / out / "runs.csv")
+    assert [(int(row["rank"]), int(row["seed"])) for row in runs] == [
+        (rank, seed) for rank in (5, 2, 9, 3) for seed in (0, 3)
+    ]
+    for row in runs:
+        outcome = outcomes[int(row["rank"]), int(row["seed"])]
+        assert row["status"] == outcome["status"]
+        for name, value in outcome["measures"].items():
+            assert float(row[name]) == value
+    # The best first, those without a place last.
+    ended = run("sweep", path, "-o", tmp_path / out)
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    places = [line.split()[0] for line in lines if re.match(r" *\d ", line)]
+    assert places == ["2", "3", "5", "9"]
+    assert "2 of 2 diverged" in ended.out
+    assert "2.0 ± 0.0" in ended.out
+    assert max(map(len, lines[:-1])) <= 80
+    assert f"Best: rank=2 ({tmp_path / out / 'best.toml'})" in ended.out
+
+
+def test_a_failed_run_is_told_and_tried_again(run, config, tmp_path, made_up, monkeypatch):
+    path, out = config("seeds = [0, 1]\n[sweep]\nrank = [7, 2]"), tmp_path / "out"
+    ended = run("sweep", path, "-o", out)
+    assert ended.code == 1
+    assert ended.err == (
+        f"mporbm: error: 1 of 4 runs failed, which the same command tries again; the others are "
+        f"kept in {out}; the first is rank=7, seed 1: ValueError: 7 is too many\n"
+    )
+    assert "1 of 2 failed" in ended.out
+    assert "Best: rank=2 " in ended.out
+    row = read_csv(out / "runs.csv")[1]
+    assert (row["status"], row["reason"]) == ("failed", "ValueError: 7 is too many")
+    assert len(list((out / "runs").iterdir())) == 3
+    assert len(made_up) == 4
+    ended = run("sweep", path, "-o", out, "--json")
+    assert (ended.code, json.loads(ended.out)["settings"][0]["runs"]["failed"]) == (1, 1)
+    assert len(made_up) == 5
+
+
+def test_there_may_be_nothing_to_choose_from(run, config, tmp_path, made_up):
+    out = tmp_path / "out"
+    assert run("sweep", config("[sweep]\nrank = [2]"), "-o", out, "-q").code == 0
+    ended = run("sweep", config("[sweep]\nrank = [9]"), "-o", out)
+    assert ended.code == 1
+    assert "3 of 3 diverged" in ended.out
+    assert f"{out}: expected a setting with which no run diverges, got none" in ended.err
+    # Not that of the sweep before.
+    assert {item.name for item in out.iterdir()} == FILES - {"best.toml"}
+
+
+def test_one_seed_is_said_to_be_few(run, config, tmp_path, made_up):
+    ended = run("sweep", config("seeds = [0]\n[sweep]\nrank = [2, 3]"), "-o", tmp_path / "out")
+    assert "one seed does not tell settings apart" in ended.out
+
+
+def test_quiet(run, config, tmp_path, made_up):
+    ended = run("sweep", config("[sweep]\nrank = [2]"), "-o", tmp_path / "out", "-q")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [([2, 3], "2,3"), (True, "true"), (0.1, "0.1"), ("auto", "auto")]
+)
+def test_values_are_written_as_flags_have_them(value, expected):
+    assert text(value) == expected
+
+
+# Trainings
+
+
+@pytest.mark.usefixtures("performed")
+def test_the_best_setting_can_be_fitted(ok, config, place, tmp_path):
+    """What fit makes of it is what was compared, as the validation samples are given."""
+    out, model = tmp_path / "out", tmp_path / "m.safetensors"
+    words = "data = 'x.npy'\nx_val = 'x-val.npy'\nseeds = [3, 1]\nmodel = 'rbm'\nbinarize = 0.5\n"
+    words += "n_iter = 2\nearly_stopping = true\nlearning_rate = 1e-5\n"
+    path = config("[sweep]\nhidden_shape = [3, [2, 2]]\nschedule = ['linear']", common=words)
+    facts = ok("sweep", path, "-o", out)
+    options = tomllib.loads((out / "best.toml").read_text())
+    assert options == {
+        **{"model": "rbm", "binarize": 0.5, "n_iter": 2, "early_stopping": True},
+        **{"learning_rate": 1e-5, "x_val": f"{place}/x-val.npy", "seed": 3},
+        **facts["best"],
+    }
+    ok("fit", place / "x.npy", "--config", out / "best.toml", "-o", model)
+    score = ok("score", model, place / "x-val.npy", "--pseudo")["pseudo_log_likelihood"]
+    shape = text(facts["best"]["hidden_shape"])
+    best = next(row for row in read_csv(out / "runs.csv") if row["hidden_shape"] == shape)
+    assert float(best["pseudo_log_likelihood"]) == pytest.approx(score)
+    assert mporbm.load(model).n_parameters_ == int(best["n_parameters"])
+
+
+def test_an_interrupted_sweep_says_how_to_go_on(run, config, tmp_path, made_up, monkeypatch):
+    original, path, out = kept.locally, config("[sweep]\nrank = [2, 3]"), tmp_path / "out"
+    for error, code in ((KeyboardInterrupt(), 130), (SystemExit(143), 143)):
+
+        def interrupted(trials, samples, n_jobs, error=error):
+            yield next(original(trials, samples, n_jobs))
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(kept, "locally", interrupted)
+            before = signal.getsignal(signal.SIGTERM)
+            ended = run("sweep", path, "-o", out)
+        assert signal.getsignal(signal.SIGTERM) is before
+        assert (ended.code, ended.out) == (code, "")
+        said = f"stopped; the same command goes on from what is done, which {out} keeps\n"
+        assert ended.err.startswith(said)
+        assert {item.name for item in out.iterdir()} == {"runs"}
+    assert run("sweep", path, "-o", out).code == 0
+    assert len(made_up) == 6
+
+
+def test_a_killed_sweep_goes_on(ok, config, tmp_path, performed):
+    """What was done stays, and is not done again; its processes end with it."""
+    seeds, runs = list(range(9)), tmp_path / "out" / "runs"
+    words = f"data = 'x.npy'\nmodel = 'rbm'\nn_iter = 100\nseeds = {seeds}\n"
+    path = config("[sweep]\nhidden_shape = [2]", common=words)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mporbm", "sweep", path, "-o", tmp_path / "out", "--n-jobs", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while process.poll() is None and not list(runs.glob("*.json")):
+        time.sleep(0.001)
+    children = _children(process.pid)
+    process.kill()
+    printed, _ = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (-signal.SIGKILL, b"")
+    assert len(children) >= 2
+    deadline = time.monotonic() + 60
+    while any(_alive(child) for child in children):
+        assert time.monotonic() < deadline, "a process has outlived the sweep"
+        time.sleep(0.05)
+    before = {outcome: outcome.read_bytes() for outcome in runs.glob("*.json")}
+    assert 0 < len(before) < len(seeds)
+    facts = ok("sweep", path, "-o", tmp_path / "out")
+    assert len(performed) == len(seeds) - len(before)
+    assert {outcome: outcome.read_bytes() for outcome in before} == before
+    assert facts["settings"][0]["runs"] == {"done": len(seeds), "diverged": 0, "failed": 0}
+
+
+def _children(process):
+    """The processes that a process has started."""
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True)
+    return [int(number) for number in found.stdout.split()]
+
+
+def _alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
