@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test lint format bench history docs figures clean
+.PHONY: help demo test fuzz lint format bench history docs figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -15,6 +15,9 @@ demo: $(VENV)/.demo ## repeat the paper's experiments on digits, in some minutes
 
 test: $(VENV)/.test ## run the tests on all cores
 	$(BIN)/python -m pytest -q -n auto
+
+fuzz: $(VENV)/.test ## read 100,000 broken files of every kind, in some 15 minutes
+	$(BIN)/python tests/fuzz/run.py
 
 lint: $(VENV)/.lint ## check style (ruff) and types (mypy)
 	$(BIN)/ruff check

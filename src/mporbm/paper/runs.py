@@ -57,7 +57,7 @@ class Run:
         try:
             kept = json.loads(self.path(folder).read_text(encoding="utf-8"))
             found: Outcome = {**kept["outcome"], "seconds": float(kept["seconds"])}
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
             # A file that cannot be understood is made again.
             return None
         return found
