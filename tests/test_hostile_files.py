@@ -242,6 +242,7 @@ def test_checkpoints_of_trainings_that_cannot_be(written, name):
         {"identity": {"seed": float("inf")}},
         {"identity": {"seed": 10**30}},
         {"present": 1},
+        {"present": ["best"]},
     ],
 )
 def test_checkpoints_that_make_no_sense(written, changes):
@@ -375,6 +376,20 @@ def test_a_member_larger_than_it_states():
         with pytest.raises(ValueError, match=r"^a: inside: expected a member that can be read"):
             read_member(archive, archive.infolist()[0], "a")
     assert tracemalloc.get_traced_memory()[1] < 2**21
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("packed", [2**32 - 2, 200])
+def test_a_member_smaller_than_it_states(monkeypatch, method, packed):
+    monkeypatch.setattr(archives, "MOST_BYTES", 2**40)
+    content = bytearray(zipped([("inside", bytes(range(256)))], method))
+    for sign, place in ((b"PK\3\4", 18), (b"PK\1\2", 20)):
+        struct.pack_into("<II", content, content.index(sign) + place, packed, 2**32 - 2)
+    with (
+        open_zip(Blob("a", bytes(content))) as archive,
+        pytest.raises(ValueError, match=r"^a: inside: .* it cannot have 4294967294 bytes"),
+    ):
+        read_member(archive, archive.infolist()[0], "a")
 
 
 @pytest.mark.parametrize("method", [12, 14, 99])

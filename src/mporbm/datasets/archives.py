@@ -20,6 +20,8 @@ MOST_LIST_BYTES = 2**24
 END_BYTES, END_BYTES_64 = 22, 76
 LONGEST_END = END_BYTES_64 + END_BYTES + 2**16
 """The end of an archive, with the end of a larger one before it and a comment behind."""
+MOST_RATIO = 1032
+"""How many bytes one compressed byte can stand for, in the best case of DEFLATE."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """How members may be packed: other methods take memory that a file can ask for."""
 
@@ -67,6 +69,12 @@ def read_member(
     try:
         if member.compress_type not in METHODS:
             raise NotImplementedError(f"it is packed by method {member.compress_type}")
+        # Memory is taken by these sizes; members stand before the list of them.
+        if (
+            member.compress_size > archive.start_dir
+            or member.file_size > MOST_RATIO * member.compress_size
+        ):
+            raise zipfile.BadZipFile(f"it cannot have {member.file_size} bytes")
         with archive.open(member) as file:
             # Not all that is there: more may be packed than the size that it states.
             content = file.read(member.file_size)
@@ -114,7 +122,8 @@ def read_gzip(path: Path) -> Blob:
     """The unpacked bytes of a gzip file."""
     try:
         with gzip.open(path) as file:
-            content = file.read(MOST_BYTES + 1)
+            # As much memory is taken, even if there is less.
+            content = file.read(min(MOST_BYTES, MOST_RATIO * path.stat().st_size) + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(
             f"{path}: expected a gzip file: {error}; it may be cut off: delete it and get it again."

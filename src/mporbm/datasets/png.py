@@ -3,12 +3,12 @@
 import struct
 from collections.abc import Iterator
 
+from .archives import MOST_RATIO
+
 SIGN = b"\x89PNG\r\n\x1a\n"
 KEPT = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
 MOST_PIXELS = 2**26
 """The largest image, of 8192x8192 pixels."""
-MOST_RATIO = 1032
-"""How many bytes one compressed byte can stand for, in the best case of DEFLATE."""
 
 
 def pixels_only(content: bytes) -> bytes:

@@ -73,6 +73,9 @@ def load(
         saved, rates, present = header["identity"], _rates(header["rates"]), header["present"]
         # Before the arrays: those of other settings have other names and shapes.
         check_identity(path, saved, identity)
+        # The best machine may not be there yet; without a state there is nothing to go on from.
+        if "state" not in present:
+            raise KeyError("state")
         trees = {
             root: _filled(path, root, template, arrays) if root in present else None
             for root, template in templates.items()
@@ -94,9 +97,7 @@ def saved_seed(path: str | os.PathLike[str]) -> int:
     return seed
 
 
-def check_identity(
-    path: str | os.PathLike[str], saved: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def check_identity(path: str | os.PathLike[str], saved: Any, expected: dict[str, Any]) -> None:
     """Refuse to go on with other settings or data than those of the checkpoint."""
     if not isinstance(saved, dict):
         raise TypeError("an identity that is no table")
