@@ -217,6 +217,7 @@ PROGRESS = {
     "epochs in words": {"epoch": "two"},
     "epochs that are true": {"epoch": True},
     "negative epochs": {"epoch": -1},
+    "epochs without end": {"epoch": 10**30},
     "a rate that is none": {"rate_factor": float("nan")},
     "a norm that no float holds": {"gradient_norm": 10**400},
     "history of numbers": {"history": [1]},
@@ -388,6 +389,18 @@ def test_a_member_smaller_than_it_states(monkeypatch, method, packed):
     with (
         open_zip(Blob("a", bytes(content))) as archive,
         pytest.raises(ValueError, match=r"^a: inside: .* it cannot have 4294967294 bytes"),
+    ):
+        read_member(archive, archive.infolist()[0], "a")
+
+
+@pytest.mark.parametrize("name", ["", "inside"])
+def test_an_encrypted_member_without_a_name(name):
+    content = bytearray(zipped([(name, b"content")]))
+    content[6] |= 1
+    content[content.index(b"PK\1\2") + 8] |= 1
+    with (
+        open_zip(Blob("a", bytes(content))) as archive,
+        pytest.raises(ValueError, match=rf"^a: {name}: .* it is encrypted, or has no name"),
     ):
         read_member(archive, archive.infolist()[0], "a")
 

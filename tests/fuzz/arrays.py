@@ -73,7 +73,7 @@ def read_whole(path):
     """Read an array and touch all of it."""
     array = files.read_array(str(path))
     assert array.nbytes < 2**20
-    assert np.asarray(array, float).sum() is not None
+    assert len(array.tobytes()) == array.nbytes
 
 
 def zipped(members, method=zipfile.ZIP_DEFLATED):

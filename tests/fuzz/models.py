@@ -180,7 +180,7 @@ def read_checkpoint(path):
         path, {"state": STATE, "best": STATE["cores"]}, IDENTITY
     )
     # As training does with them.
-    assert progress.epoch < 10**30
+    assert progress.epoch < 2**63
     assert isinstance(progress.copy().history, list)
     assert all(math.isfinite(rate * progress.rate_factor) for rate in rates)
     assert trees.keys() == {"state", "best"}

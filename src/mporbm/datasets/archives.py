@@ -69,6 +69,9 @@ def read_member(
     try:
         if member.compress_type not in METHODS:
             raise NotImplementedError(f"it is packed by method {member.compress_type}")
+        # Python fails in another way where both are so.
+        if not member.filename or member.flag_bits & 1:
+            raise zipfile.BadZipFile("it is encrypted, or has no name")
         # Memory is taken by these sizes; members stand before the list of them.
         if (
             member.compress_size > archive.start_dir
@@ -78,13 +81,12 @@ def read_member(
         with archive.open(member) as file:
             # Not all that is there: more may be packed than the size that it states.
             content = file.read(member.file_size)
-    # RuntimeError is what an encrypted member raises, OSError one in a place that is none.
+    # OSError is what a member raises in a place that is none.
     except (
         zipfile.BadZipFile,
         zlib.error,
         EOFError,
         NotImplementedError,
-        RuntimeError,
         ValueError,
         OSError,
     ) as error:

@@ -119,7 +119,7 @@ def _progress(saved: Any) -> Progress:
     counts = [getattr(progress, name) for name in COUNTS]
     numbers = [progress.gradient_norm, progress.rate_factor, progress.best_score]
     if (
-        any(type(count) is not int or count < 0 for count in counts)
+        any(type(count) is not int or not 0 <= count < 2**63 for count in counts)
         or any(type(number) is not float for number in numbers)
         or not 0.0 < progress.rate_factor <= 1.0
         or type(progress.stopped) is not bool
