@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test soak lint format bench history docs figures clean
+.PHONY: help demo test soak fuzz lint format bench history docs figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -16,8 +16,11 @@ demo: $(VENV)/.demo ## repeat the paper's experiments on digits, in some minutes
 test: $(VENV)/.test ## run the tests on all cores
 	$(BIN)/python -m pytest -q -n auto
 
-soak: $(VENV)/.test ## run the tests that take minutes: many kills, many broken files
+soak: $(VENV)/.test ## run the tests that take minutes: a training that is killed 50 times
 	$(BIN)/python -m pytest -q -n auto -m slow
+
+fuzz: $(VENV)/.test ## read 100,000 broken files of every kind, in some 15 minutes
+	$(BIN)/python tests/fuzz/run.py
 
 lint: $(VENV)/.lint ## check style (ruff) and types (mypy)
 	$(BIN)/ruff check

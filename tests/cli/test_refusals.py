@@ -348,8 +348,8 @@ BAD_MASKS = {
     "other": (np.ones((2, 3), bool), r"expected a mask of shape \(3, 2\), .* got \(2, 3\)"),
     "fewer": (np.ones((7, 3, 2), bool), r"or \(20, 3, 2\), got \(7, 3, 2\)"),
     "long": (np.ones(7, bool), r"got \(7,\)"),
-    "text": (np.full((3, 2), "no"), "expected an array of bool or numbers, got dtype <U2"),
-    "complex": (np.ones((3, 2), complex), "expected an array of bool or numbers, got dtype comp"),
+    "text": (np.full((3, 2), "no"), "expected an array of real numbers, got dtype <U2"),
+    "complex": (np.ones((3, 2), complex), "expected an array of real numbers, got dtype comp"),
     "objects": (np.full((3, 2), None), "expected a .npy file of numbers"),
 }
 

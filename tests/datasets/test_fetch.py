@@ -3,13 +3,18 @@
 import hashlib
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import pooch
 import pytest
 
 from mporbm.datasets import DatasetNotFoundError, load_arcene, load_mnist
 from mporbm.datasets.fetch import Remote, cache_folder, fetch
 
+RETRIEVE = pooch.retrieve
+"""That of pooch itself: tests find another one in its place."""
 CONTENT = b"some bytes"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 REMOTE = Remote("a.bin", ("https://one.test/a.bin", "https://two.test/a.bin"), SHA256)
@@ -79,9 +84,42 @@ def test_a_file_without_a_known_hash_is_taken(home, server):
     assert asked == [(REMOTE.urls[0], None)]
 
 
-def test_the_logger_of_pooch_is_as_it_was(home, server):
-    import pooch
+@pytest.fixture
+def website(monkeypatch):
+    """A server on this computer: what it gives, and its address."""
+    pages = {}
 
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(pages[self.path])
+
+        def log_message(self, *arguments):
+            pass
+
+    monkeypatch.setattr("pooch.retrieve", RETRIEVE)
+    monkeypatch.setenv("NO_PROXY", "*")
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield pages, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_download_with_another_hash_is_refused_and_leaves_nothing(home, website):
+    pages, address = website
+    pages["/a.bin"] = b"other bytes"
+    remote = Remote("a.bin", (f"{address}/a.bin",), SHA256)
+    with pytest.raises(DatasetNotFoundError, match=r"hash .* does not match"):
+        fetch("things", remote)
+    assert [path for path in home.parent.rglob("*") if path.is_file()] == []
+    pages["/a.bin"] = CONTENT
+    assert fetch("things", remote).read_bytes() == CONTENT
+
+
+def test_the_logger_of_pooch_is_as_it_was(home, server):
     level = pooch.get_logger().level
     server[0][REMOTE.urls[0]] = CONTENT
     fetch("things", REMOTE)

@@ -180,14 +180,14 @@ def test_mat_without_a_variable():
 
 def test_integers():
     text = b"\n1 -2 3 \r\n4 5 6\n\n"
-    assert_array_equal(read_integers(Blob("a", text), 3), [[1, -2, 3], [4, 5, 6]])
-    assert read_integers(Blob("a", b""), 3).shape == (0, 3)
+    assert_array_equal(read_integers(Blob("a", text), 2, 3), [[1, -2, 3], [4, 5, 6]])
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b"1 2 3\n4 5", "expected 3 integers in each line, got 2 in sample 2; it may be cut off"),
+        (b"1 2 3\n4 5", "expected 3 integers in each of 2 lines, got 2 in sample 2; it may be cut"),
+        (b"1 2 3\n", "expected 2 lines of 3 integers, got 1; it may be cut off"),
         (b"1 2 x", "expected integers in text"),
         (b"1 2 0.5", "expected integers in text"),
         (b"1 2 \xff", "expected integers in text"),
@@ -196,7 +196,7 @@ def test_integers():
 )
 def test_broken_integers(text, reason):
     with pytest.raises(ValueError, match=f"^a: {reason}"):
-        read_integers(Blob("a", text), 3)
+        read_integers(Blob("a", text), 2, 3)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])

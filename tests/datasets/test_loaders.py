@@ -214,16 +214,16 @@ def test_arcene_in_its_archive(arcene_files, put, name):
 @pytest.mark.parametrize(
     ("name", "change", "reason"),
     [
-        ("arcene_train.data", lambda c: c[:-9], r"expected 5 integers in each line"),
+        ("arcene_train.data", lambda c: c[:-9], r"expected 5 integers in each of 4 lines"),
         (
             "arcene_train.data",
             lambda c: c[: c.index(b"\n")],
-            r"expected 4 samples of values from 0",
+            r"expected 4 lines of 5 integers, got 1",
         ),
-        ("arcene_valid.data", lambda c: b"", r"expected 4 samples of values from 0 to 999, got 0"),
-        ("arcene_valid.data", lambda c: b"-" + c, r"expected 4 samples of values from 0"),
+        ("arcene_valid.data", lambda c: b"", r"expected 4 lines of 5 integers, got 0"),
+        ("arcene_valid.data", lambda c: b"-" + c, r"expected values from 0 to 999, got -"),
         ("arcene_valid.data", lambda c: b"0 0 0 0 1\n" * 4, r"expected values with the sum \d+"),
-        ("arcene_train.labels", lambda c: c[:-4], r"expected 4 labels, 1 of them 1"),
+        ("arcene_train.labels", lambda c: c[:-4], r"expected 4 lines of 1 integers, got"),
         ("arcene_train.labels", lambda c: b"1\n" * 4, r"expected 4 labels, 1 of them 1"),
         ("arcene_train.labels", lambda c: b"1\n0\n0\n0\n", r"expected 4 labels, 1 of them 1"),
         ("arcene_train.labels", lambda c: b"cancer\n", r"expected integers in text"),

@@ -62,3 +62,18 @@ def test_no_text_is_taken_for_markup(folder):
     assert evil in plain(markdown)
     assert "<f>" not in markdown
     assert all(len({len(line) for line in lines}) == 1 for lines in tables(markdown))
+
+
+def test_a_command_cannot_end_its_own_quotation(folder):
+    evil = "a ` <script> `` [x](javascript:alert(1))\n# b"
+    markdown = render_markdown(example.results() | {"command": evil}, folder)
+    assert "``` a ` <script> `` [x](javascript:alert(1)) # b ```." in markdown
+
+
+def test_the_name_of_a_picture_cannot_end_its_address(tmp_path):
+    folder = example.draw(tmp_path / "report")
+    name = "a) [x](javascript:b) c.svg"
+    (folder / name).write_text("<svg/>")
+    results = example.results()
+    results["sections"][2]["figures"][0]["path"] = name
+    assert "](a%29%20%5Bx%5D%28javascript%3Ab%29%20c.svg)" in render_markdown(results, folder)

@@ -10,7 +10,9 @@ from mporbm.report import render
 from report import example
 from report.markup import find, parse, place_name, put, text, walk
 
-EVIL = "<script>alert({0})</script> & \"quoted{0}\" 'too' </style><img src=x onerror=y>"
+EVIL = (
+    "<script>alert({0})</script> & \"quoted{0}\" 'too' </style><img src=x onerror=y> javascript:x"
+)
 CHECKED = {"mode", "date", "name", "kind", "better", "path"}
 """Texts that have to be of a certain form."""
 
@@ -54,6 +56,17 @@ def test_every_text_is_shown_and_escaped(folder):
     for path, words in {**evil, "key": EVIL.format("key")}.items():
         assert any(words in place for place in shown), path
     assert "<script" not in html
+
+
+@pytest.mark.parametrize(
+    "link", ["javascript:alert(1)", "https://elsewhere.test", "data:text/html,x"]
+)
+def test_no_text_becomes_a_link(folder, link):
+    results = example.results() | {"references": [link], "title": link, "command": link}
+    page = parse(render(results, folder))
+    assert_self_contained(page)
+    links = [value for _, name, value in attributes(page) if name in ("href", "src")]
+    assert not [value for value in links if link in value]
 
 
 def test_texts_of_a_certain_form_are_checked(folder):

@@ -5,24 +5,33 @@ But for a folder of images that is overwritten: its images are replaced one by o
 
 import os
 import shutil
-import zipfile
-import zlib
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..datasets.archives import Blob, open_zip, read_member
+from ..datasets.formats import open_image
+from . import npy
+
 ARRAY_HINT = "an array (.npy, .npz:NAME or .zarr), or a PNG image or a folder of them"
+MOST_UNPACKED_BYTES = 2**32
+"""The largest array that is unpacked into memory; one as ``.npy`` is mapped, whatever its size."""
+Check = Callable[[Any, str], None]
+"""Refuses an array by its `dtype` and `shape`, before there is one, with the name of its file."""
 
 
 def read_array(path: str) -> Any:
     """An array of samples: ``.npy`` as a memory map, ``.npz``, a zarr store, a PNG or some."""
     file, _, name = path.partition(".npz:")
     if name:
-        return _checked(_read_npz(Path(f"{file}.npz"), name), path)
+        return _read_npz(Path(f"{file}.npz"), name)
     source = Path(path)
     if source.suffix.lower() == ".zarr" and source.exists():
         return _read_zarr(source)
@@ -34,12 +43,12 @@ def read_array(path: str) -> Any:
         raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
     suffix = source.suffix.lower()
     if suffix == ".npz":
-        return _checked(_read_npz(source, None), path)
+        return _read_npz(source, None)
     if suffix == ".png":
         return _read_images([source], path)
     if suffix != ".npy":
         raise ValueError(f"{path}: expected {ARRAY_HINT}, got a file of another kind.")
-    return _checked(_read_npy(source), path)
+    return _read_npy(source)
 
 
 def read_labels(path: str, n_samples: int) -> NDArray[Any]:
@@ -48,14 +57,17 @@ def read_labels(path: str, n_samples: int) -> NDArray[Any]:
     source = Path(f"{file}.npz" if name else path)
     if not source.is_file() or source.suffix.lower() not in (".npy", ".npz"):
         raise FileNotFoundError(f"{path}: expected a file of labels (.npy, or .npz:NAME).")
-    is_npz = source.suffix.lower() == ".npz"
-    labels = _read_npz(source, name or None) if is_npz else _read_npy(source)
-    if labels.shape != (n_samples,) or labels.dtype.kind not in "biufU":
-        raise ValueError(
-            f"{path}: expected a number or a string for each of {n_samples} samples, got shape "
-            f"{labels.shape} and dtype {labels.dtype}."
-        )
-    return labels
+
+    def check(layout: Any, path: str) -> None:
+        if layout.shape != (n_samples,) or layout.dtype.kind not in "biufU":
+            raise ValueError(
+                f"{path}: expected a number or a string for each of {n_samples} samples, got shape "
+                f"{layout.shape} and dtype {layout.dtype}."
+            )
+
+    if source.suffix.lower() == ".npz":
+        return _read_npz(source, name or None, check)
+    return _read_npy(source, check)
 
 
 def read_whole(path: str) -> NDArray[Any]:
@@ -64,11 +76,24 @@ def read_whole(path: str) -> NDArray[Any]:
     return array if isinstance(array, np.ndarray) else np.asarray(array)
 
 
-def _read_npy(path: Path) -> NDArray[Any]:
+def _check_samples(layout: Any, path: str, least_axes: int = 2) -> None:
+    if layout.dtype.kind not in "biuf":
+        raise ValueError(f"{path}: expected an array of real numbers, got dtype {layout.dtype}.")
+    if len(layout.shape) < least_axes or 0 in layout.shape:
+        raise ValueError(
+            f"{path}: expected samples in the first axis and at least one of them, got shape "
+            f"{layout.shape}."
+        )
+
+
+def _read_npy(path: Path, check: Check = _check_samples) -> NDArray[Any]:
     try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
+        with open(path, "rb") as file:
+            layout = npy.read_layout(file.read(npy.MOST_HEADER_BYTES), path.stat().st_size)
+    except ValueError as error:
         raise ValueError(f"{path}: expected a .npy file of numbers: {_line(error)}") from error
+    check(layout, str(path))
+    return np.memmap(path, layout.dtype, "r", layout.start, layout.shape, layout.order)
 
 
 def _read_zarr(path: Path) -> Any:
@@ -81,69 +106,68 @@ def _read_zarr(path: Path) -> Any:
             f"{path}: expected the package zarr to read it: pip install 'mporbm[zarr]'."
         ) from error
     try:
-        return _checked(zarr.open_array(path, mode="r"), str(path))
+        array = zarr.open_array(path, mode="r")
     except (BaseZarrError, OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: expected a zarr array of numbers: {_line(error)}") from error
+    _check_samples(array, str(path))
+    return array
 
 
-def _read_npz(path: Path, name: str | None) -> Any:
+def _read_npz(path: Path, name: str | None, check: Check = _check_samples) -> NDArray[Any]:
     if not path.exists():
         raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
-    if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path}: expected a .npz file of arrays, got another kind of file.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = list(archive.files)
-            chosen = names[0] if name is None and len(names) == 1 else name
-            array: NDArray[Any] | None = archive[chosen] if chosen in names else None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path}: expected a .npz file of arrays: {_line(error)}") from error
-    if array is None:
-        held = ", ".join(names) or "none"
+        with open_zip(path) as archive:
+            members = {m.filename.removesuffix(".npy"): m for m in archive.infolist()}
+            chosen = next(iter(members)) if name is None and len(members) == 1 else name
+            if chosen in members:
+                content = _unpacked(archive, members[chosen], f"{path}:{chosen}")
+                layout = npy.read_layout(content[: npy.MOST_HEADER_BYTES], len(content))
+    except ValueError as error:
+        reason = _line(error).removeprefix(f"{path}: ")
+        raise ValueError(f"{path}: expected a .npz file of arrays: {reason}") from error
+    if chosen not in members:
+        held = textwrap.shorten(", ".join(members), 1000) or "none"
         raise ValueError(
             f"{path}: expected the name of one of its arrays, as in {path}:NAME; it holds {held}."
         )
-    return array
+    check(layout, f"{path}:{chosen}")
+    return layout.array(content)
+
+
+def _unpacked(archive: ZipFile, member: ZipInfo, label: str) -> bytes:
+    """The bytes of an array; what is not packed has no limit but the length of the file."""
+    packed = member.compress_type != ZIP_STORED
+    most_bytes = MOST_UNPACKED_BYTES if packed else member.compress_size
+    if packed and member.file_size > most_bytes:
+        raise ValueError(
+            f"{label}: expected at most {most_bytes} bytes in a compressed array, got "
+            f"{member.file_size}; write it with numpy.save, as .npy."
+        )
+    return read_member(archive, member, label, most_bytes).content
 
 
 def _read_images(paths: list[Path], given: str) -> NDArray[Any]:
     """Images of one size: grey (n, height, width), or coloured (n, height, width, 3)."""
-    from PIL import Image, UnidentifiedImageError
-
     if not paths:
         raise FileNotFoundError(f"{given}: expected PNG images in this folder, but it has none.")
     images: list[NDArray[Any]] = []
     for path in paths:
-        try:
-            with Image.open(path, formats=["PNG"]) as image:
-                grey = image.mode in ("1", "L", "I", "I;16")
-                pixels = np.asarray(image if grey else image.convert("RGB"))
-        except (
-            UnidentifiedImageError,
-            Image.DecompressionBombError,
-            OSError,
-            ValueError,
-            SyntaxError,
-        ) as error:
-            raise ValueError(f"{path}: expected a PNG image: {_line(error)}") from error
+        image = open_image(Blob(str(path), path.read_bytes()), "PNG")
+        grey = image.mode in ("1", "L", "I", "I;16")
+        pixels = np.asarray(image if grey else image.convert("RGB"))
         if images and (pixels.shape, pixels.dtype) != (images[0].shape, images[0].dtype):
             raise ValueError(
                 f"{path}: expected an image of shape {images[0].shape} and type {images[0].dtype}, "
                 f"like the first one, got {pixels.shape} and {pixels.dtype}."
             )
+        if len(paths) * pixels.nbytes > MOST_UNPACKED_BYTES:
+            raise ValueError(
+                f"{given}: expected images of at most {MOST_UNPACKED_BYTES} bytes together, got "
+                f"{len(paths)} of {pixels.nbytes}; write them as one array, as .npy."
+            )
         images.append(pixels)
     return np.stack(images)
-
-
-def _checked(array: Any, path: str) -> Any:
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{path}: expected an array of real numbers, got dtype {array.dtype}.")
-    if array.ndim < 2 or 0 in array.shape:
-        raise ValueError(
-            f"{path}: expected samples in the first axis and at least one of them, got shape "
-            f"{array.shape}."
-        )
-    return array
 
 
 @contextmanager
@@ -187,10 +211,7 @@ def read_mask(path: str) -> NDArray[np.bool_]:
     if source.suffix.lower() != ".npy" or not source.is_file():
         mask: NDArray[np.bool_] = np.asarray(read_array(path), bool)
         return np.asarray(mask[0]) if len(mask) == 1 else mask
-    array = _read_npy(source)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{path}: expected an array of bool or numbers, got dtype {array.dtype}.")
-    return np.asarray(array, bool)
+    return np.asarray(_read_npy(source, partial(_check_samples, least_axes=1)), bool)
 
 
 def check_output(path: Path | None, force: bool, *suffixes: str) -> None:

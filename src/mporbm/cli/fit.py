@@ -21,6 +21,8 @@ NOT_IN_FILES = (
     *("distributed", "coordinator", "num_processes", "process_id"),
 )
 """What a configuration file cannot say: where files are, what to print, and who else computes."""
+MOST_CONFIG_BYTES, MOST_CONFIG_DOTS = 2**16, 1000
+"""The longest configuration file; a key of n parts takes memory with the square of n."""
 Text = str | None
 Number = float | None
 Integer = int | None
@@ -312,10 +314,17 @@ def _configured(path: Path | None) -> dict[str, Any]:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """What a configuration file says."""
+    with open(path, "rb") as file:
+        content = file.read(MOST_CONFIG_BYTES + 1)
+    if len(content) > MOST_CONFIG_BYTES or content.count(b".") > MOST_CONFIG_DOTS:
+        raise ValueError(
+            f"{path}: expected a TOML file of at most {MOST_CONFIG_BYTES} bytes, at most "
+            f"{MOST_CONFIG_DOTS} of them dots."
+        )
     try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(content.decode())
+    # Integers of thousands of digits are no TOMLDecodeError.
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: expected a TOML file: {error}") from error
 
 
@@ -324,10 +333,10 @@ def check_option(path: Path, key: str, value: Any) -> str:
     hints = {n: hint for n, hint in get_type_hints(fit).items() if n not in NOT_IN_FILES}
     name = key.replace("-", "_")
     if name not in hints:
-        raise ValueError(f"{path}: {key}: there is no such option; see mporbm fit --help.")
+        raise ValueError(f"{path}: {key:.100}: there is no such option; see mporbm fit --help.")
     expected = _mismatch(name, value, hints[name])
     if expected is not None:
-        raise ValueError(f"{path}: {key}={value!r}: expected {expected}.")
+        raise ValueError(f"{path}: {key}={_shown(value)}: expected {expected}.")
     return name
 
 
@@ -348,9 +357,25 @@ def _mismatch(name: str, value: Any, hint: Any) -> str | None:
         allowed, text = (int, str, list), "whole numbers, such as [10, 10]"
     elif name == "learning_rate":
         allowed, text = (int, float, str), '"auto" or a number'
+    if not _is_small(value):
+        return f"{text}, of at most 63 bits"
     # In Python, a bool is an int.
     fits = isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
     return None if fits else text
+
+
+def _is_small(value: Any) -> bool:
+    """Whether integers have the range of TOML; Python's have none, and cannot all be printed."""
+    values = value if isinstance(value, list) else [value]
+    return all(not isinstance(item, int) or -(2**63) <= item < 2**63 for item in values)
+
+
+def _shown(value: Any) -> str:
+    """A value as errors show it, however long or deeply nested."""
+    try:
+        return f"{value!r:.100}"
+    except (ValueError, RecursionError):
+        return "something huge"
 
 
 def make_estimator(options: dict[str, Any], verbose: int) -> Any:
@@ -411,11 +436,14 @@ def parse_shape(name: str, value: Any) -> tuple[int, ...]:
     try:
         if not all(isinstance(part, str) or type(part) is int for part in parts):
             raise TypeError
-        return tuple(int(part) for part in parts)
+        sizes = tuple(int(part) for part in parts)
+        if not _is_small(list(sizes)):
+            raise ValueError
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{name}={value!r}: expected integers separated by commas, such as 10,10."
+            f"{name}={_shown(value)}: expected integers separated by commas, such as 10,10."
         ) from error
+    return sizes
 
 
 def parse_rank(name: str, value: Any) -> Any:
@@ -428,7 +456,7 @@ def _rate(name: str, value: Any) -> Any:
     try:
         return value if value == "auto" else float(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}={value!r}: expected auto or a number above 0.") from error
+        raise ValueError(f"{name}={_shown(value)}: expected auto or a number above 0.") from error
 
 
 def _gauge(name: str, value: Any) -> Any:

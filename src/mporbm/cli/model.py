@@ -33,7 +33,7 @@ def inspect(
     """Show what a model is: shapes, ranks, parameters, singular values, training."""
     from rich.table import Table
 
-    from ..estimators.model_file import plain
+    from ..estimators.header import plain
     from ..pictures.weights import spectra
 
     report = Report(False, as_json)

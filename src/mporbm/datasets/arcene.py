@@ -70,11 +70,12 @@ def _read_part(part: str) -> tuple[NDArray[np.uint16], NDArray[np.bool_]]:
     data, labels = (
         fetch_blob("arcene", REMOTE, f"arcene_{part}.{kind}") for kind in ("data", "labels")
     )
-    values, classes = read_integers(data, N_FEATURES), read_integers(labels, 1)[:, 0]
-    if len(values) != N_EACH or values.min() < 0 or values.max() > LARGEST:
+    values = read_integers(data, N_EACH, N_FEATURES)
+    classes = read_integers(labels, N_EACH, 1)[:, 0]
+    if values.min() < 0 or values.max() > LARGEST:
         raise ValueError(
-            f"{data.label}: expected {N_EACH} samples of values from 0 to {LARGEST}, got "
-            f"{len(values)} samples."
+            f"{data.label}: expected values from 0 to {LARGEST}, got {values.min()} to "
+            f"{values.max()}."
         )
     if (total := int(values.sum())) != SUMS[part]:
         raise ValueError(
@@ -82,9 +83,9 @@ def _read_part(part: str) -> tuple[NDArray[np.uint16], NDArray[np.bool_]]:
             f"{total}; the file was changed or cut off, get it again from {REMOTE.urls[0]}."
         )
     positive = classes == 1
-    if len(classes) != N_EACH or positive.sum() != N_POSITIVE or not (abs(classes) == 1).all():
+    if positive.sum() != N_POSITIVE or not np.isin(classes, (-1, 1)).all():
         raise ValueError(
             f"{labels.label}: expected {N_EACH} labels, {N_POSITIVE} of them 1 and the others -1, "
-            f"got {len(classes)}, {positive.sum()} of them 1."
+            f"got {positive.sum()} of them 1."
         )
     return values.astype(np.uint16), positive

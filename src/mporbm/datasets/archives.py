@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -13,6 +15,15 @@ from .fetch import Remote, fetch, folders
 
 MOST_BYTES = 2**28
 """The largest file that is unpacked into memory; the largest of all data sets has a fifth of it."""
+MOST_LIST_BYTES = 2**24
+"""The longest list of members of an archive, of some 200,000; COIL-100 has 7200."""
+END_BYTES, END_BYTES_64 = 22, 76
+LONGEST_END = END_BYTES_64 + END_BYTES + 2**16
+"""The end of an archive, with the end of a larger one before it and a comment behind."""
+MOST_RATIO = 1032
+"""How many bytes one compressed byte can stand for, in the best case of DEFLATE."""
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How members may be packed: other methods take memory that a file can ask for."""
 
 
 @dataclass(frozen=True)
@@ -27,40 +38,94 @@ class Blob:
 def open_zip(source: Path | Blob) -> Iterator[zipfile.ZipFile]:
     """A zip archive, from a file or from memory."""
     label = source.label if isinstance(source, Blob) else str(source)
-    file = io.BytesIO(source.content) if isinstance(source, Blob) else source
-    try:
-        archive = zipfile.ZipFile(file)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise ValueError(
-            f"{label}: expected a zip archive: {error}; it may be cut off: delete it and get it "
-            f"again."
-        ) from error
-    with archive:
-        yield archive
+    with io.BytesIO(source.content) if isinstance(source, Blob) else open(source, "rb") as file:
+        try:
+            if _list_bytes(file) > MOST_LIST_BYTES:
+                raise ValueError(f"it has more than {MOST_LIST_BYTES} bytes of names")
+            archive = zipfile.ZipFile(file)
+        # OSError is what a place before the beginning of the file raises.
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+            raise ValueError(
+                f"{label}: expected a zip archive: {error}; it may be cut off: delete it and get "
+                f"it again."
+            ) from error
+        with archive:
+            yield archive
 
 
-def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, label: str) -> Blob:
-    """A member of an open archive called `label`."""
+def read_member(
+    archive: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    label: str,
+    most_bytes: int | None = None,
+) -> Blob:
+    """A member of an open archive called `label`, by default of at most `MOST_BYTES`."""
     label = f"{label}: {member.filename}"
-    if member.file_size > MOST_BYTES:
+    most_bytes = MOST_BYTES if most_bytes is None else most_bytes
+    if member.file_size > most_bytes:
         raise ValueError(
-            f"{label}: expected at most {MOST_BYTES} bytes, got a member of {member.file_size}."
+            f"{label}: expected at most {most_bytes} bytes, got a member of {member.file_size}."
         )
     try:
-        return Blob(label, archive.read(member))
-    # RuntimeError is what an encrypted member raises.
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        if member.compress_type not in METHODS:
+            raise NotImplementedError(f"it is packed by method {member.compress_type}")
+        # Python fails in another way where both are so.
+        if not member.filename or member.flag_bits & 1:
+            raise zipfile.BadZipFile("it is encrypted, or has no name")
+        # Memory is taken by these sizes; members stand before the list of them.
+        if (
+            member.compress_size > archive.start_dir
+            or member.file_size > MOST_RATIO * member.compress_size
+        ):
+            raise zipfile.BadZipFile(f"it cannot have {member.file_size} bytes")
+        with archive.open(member) as file:
+            # Not all that is there: more may be packed than the size that it states.
+            content = file.read(member.file_size)
+    # OSError is what a member raises in a place that is none.
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        ValueError,
+        OSError,
+    ) as error:
         raise ValueError(
             f"{label}: expected a member that can be read: {error}; delete the archive and get it "
             f"again."
         ) from error
+    if len(content) != member.file_size:
+        raise ValueError(
+            f"{label}: expected {member.file_size} bytes, got {len(content)}; delete the archive "
+            f"and get it again."
+        )
+    return Blob(label, content)
+
+
+def _list_bytes(file: io.BufferedIOBase) -> int:
+    """How long the list of members says it is, at the end of an archive or before that in zip64."""
+    length = file.seek(0, os.SEEK_END)
+    file.seek(max(length - LONGEST_END, 0))
+    tail = file.read()
+    end = len(tail) - END_BYTES
+    if not (tail.startswith(b"PK\5\6", max(end, 0)) and tail.endswith(b"\0\0")):
+        end = tail.rfind(b"PK\5\6")
+    if not 0 <= end <= len(tail) - END_BYTES:
+        return 0
+    (n_bytes,) = struct.unpack_from("<I", tail, end + 12)
+    wide = end - END_BYTES_64
+    if wide >= 0 and tail.startswith(b"PK\6\6", wide):
+        (wide_bytes,) = struct.unpack_from("<Q", tail, wide + 40)
+        return int(wide_bytes if n_bytes == 2**32 - 1 else max(n_bytes, wide_bytes))
+    return int(n_bytes)
 
 
 def read_gzip(path: Path) -> Blob:
     """The unpacked bytes of a gzip file."""
     try:
         with gzip.open(path) as file:
-            content = file.read(MOST_BYTES + 1)
+            # As much memory is taken, even if there is less.
+            content = file.read(min(MOST_BYTES, MOST_RATIO * path.stat().st_size) + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ValueError(
             f"{path}: expected a gzip file: {error}; it may be cut off: delete it and get it again."

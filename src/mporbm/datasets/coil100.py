@@ -23,7 +23,7 @@ REMOTE = Remote(
 )
 ANGLES = tuple(range(0, 360, 5))
 SHAPE = (128, 128, 3)
-MEMBER = re.compile(r"coil-100/obj([1-9]\d{0,2})__(0|[1-9]\d{0,2})\.png")
+MEMBER = re.compile(r"coil-100/obj(100|[1-9]\d?)__(0|[1-9]\d{0,2})\.png")
 DESCRIPTION = """\
 COIL-100: 100 objects on a turntable, each from 72 angles (0, 5, .. 355 degrees), 7200 colour images
 of 128x128 pixels (uint8, 0 to 255), 100 classes.

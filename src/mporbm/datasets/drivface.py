@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -178,17 +179,16 @@ def _subjects_of(gaze: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _read_points(blob: Blob) -> Rows:
+    n_samples = sum(N_EACH["gaze"])
     try:
         text = blob.content.decode("ascii")
-        rows = list(csv.DictReader(io.StringIO(text), strict=True))
+        reader = csv.DictReader(io.StringIO(text), strict=True)
+        rows = list(itertools.islice(reader, n_samples + 1))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{blob.label}: expected a table in text: {error}.") from error
-    n_samples = sum(N_EACH["gaze"])
     if len(rows) != n_samples:
-        raise ValueError(
-            f"{blob.label}: expected {n_samples} rows after the header, got {len(rows)}; it may "
-            f"be cut off."
-        )
+        got = f"{len(rows)}; it may be cut off" if len(rows) < n_samples else "more"
+        raise ValueError(f"{blob.label}: expected {n_samples} rows after the header, got {got}.")
     return rows
 
 
@@ -196,7 +196,7 @@ def _column(blob: Blob, rows: Rows, name: str) -> NDArray[np.int64]:
     """The integers of a column."""
     try:
         return np.array([int(row[name]) for row in rows], np.int64)
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"{blob.label}: expected integers in a column {name}: {error}.") from error
 
 

@@ -2,12 +2,16 @@
 
 import io
 import math
+import warnings
+import zlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .archives import Blob
+from .archives import MOST_BYTES, Blob
+from .matlab import read_variables
+from .png import pixels_only
 
 
 def read_idx(blob: Blob, n_axes: int) -> NDArray[np.uint8]:
@@ -30,54 +34,64 @@ def read_idx(blob: Blob, n_axes: int) -> NDArray[np.uint8]:
 
 def read_mat(blob: Blob, *names: str) -> dict[str, Any]:
     """Variables of a MATLAB file."""
-    from scipy.io import loadmat
-
     try:
-        variables: dict[str, Any] = loadmat(io.BytesIO(blob.content), variable_names=list(names))
-    # Broken files make the reader fail in many ways.
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{blob.label}: expected a MATLAB 5 file: {reason}") from error
+        variables = read_variables(blob.content, names, MOST_BYTES)
+    except (ValueError, zlib.error) as error:
+        raise ValueError(f"{blob.label}: expected a MATLAB 5 file: {error}") from error
     if absent := [name for name in names if name not in variables]:
         raise ValueError(f"{blob.label}: expected variables {names}, but it lacks {absent}.")
     return variables
 
 
-def read_integers(blob: Blob, n_columns: int) -> NDArray[np.int64]:
-    """A table of integers in text, with as many numbers in each line."""
-    lines = blob.content.splitlines()
-    try:
-        rows = [np.array(line.split(), np.int64) for line in lines if line.strip()]
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"{blob.label}: expected integers in text: {error}.") from error
-    for number, row in enumerate(rows, 1):
-        if len(row) != n_columns:
+def read_integers(blob: Blob, n_rows: int, n_columns: int) -> NDArray[np.int64]:
+    """A table of integers in text, with as many numbers in each line; blank lines are left out."""
+    table = np.empty((n_rows, n_columns), np.int64)
+    number = 0
+    for line in io.BytesIO(blob.content):
+        # No more than are needed to see that there are too many.
+        if not (words := line.split(None, n_columns)):
+            continue
+        if number == n_rows or len(words) != n_columns:
+            got = f"{len(words)} in sample {number + 1}" if number < n_rows else "more lines"
             raise ValueError(
-                f"{blob.label}: expected {n_columns} integers in each line, got {len(row)} in "
-                f"sample {number}; it may be cut off."
+                f"{blob.label}: expected {n_columns} integers in each of {n_rows} lines, got "
+                f"{got}; it may be cut off."
             )
-    return np.array(rows, np.int64).reshape(-1, n_columns)
+        try:
+            table[number] = np.array(words, np.int64)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{blob.label}: expected integers in text: {error}.") from error
+        number += 1
+    if number < n_rows:
+        raise ValueError(
+            f"{blob.label}: expected {n_rows} lines of {n_columns} integers, got {number}; it may "
+            f"be cut off."
+        )
+    return table
 
 
-def open_image(blob: Blob, kind: str, size: tuple[int, int]) -> Any:
-    """A Pillow image of a format such as PNG and of a size (width, height), with its pixels."""
-    from PIL import Image, UnidentifiedImageError
+def open_image(blob: Blob, kind: str, size: tuple[int, int] | None = None) -> Any:
+    """A Pillow image of a format, PNG or JPEG, and of a size (width, height), with its pixels."""
+    from PIL import Image
 
+    wanted = f"a {kind} image" if size is None else f"a {kind} image of {size[0]}x{size[1]} pixels"
     try:
-        image = Image.open(io.BytesIO(blob.content), formats=[kind])
-        # Before it takes the memory of its pixels.
-        if image.size != size:
-            raise ValueError(f"it is of {image.width}x{image.height} pixels.")
-        image.load()
+        content = pixels_only(blob.content) if kind == "PNG" else blob.content
+        with warnings.catch_warnings():
+            # About parts that are not needed.
+            warnings.simplefilter("ignore", UserWarning)
+            image = Image.open(io.BytesIO(content), formats=[kind])
+            # Before it takes the memory of its pixels.
+            if size is not None and image.size != size:
+                raise ValueError(f"it is of {image.width}x{image.height} pixels.")
+            image.load()
     except (
-        UnidentifiedImageError,
         Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
         OSError,
         ValueError,
         SyntaxError,
     ) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(
-            f"{blob.label}: expected a {kind} image of {size[0]}x{size[1]} pixels: {reason}"
-        ) from error
+        raise ValueError(f"{blob.label}: expected {wanted}: {reason}") from error
     return image

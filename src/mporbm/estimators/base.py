@@ -44,9 +44,10 @@ from ..tensor.check import (
     check_shape,
 )
 from ..tensor.index import Order
-from . import inputs, model_file
+from . import inputs
 from .compilation import keep_compiled
 from .fitted import Fitted
+from .header import plain
 from .progress import progress_bar
 from .seeds import key_for
 
@@ -403,7 +404,7 @@ class BoltzmannMachine(CallbackSupportMixin, Fitted, Options, BaseEstimator):
         silent = {"n_iter", "verbose", "checkpoint", "checkpoint_interval", "feature", "output"}
         silent |= {"random_state", "warm_start"}
         parameters = {
-            name: model_file.plain(value)
+            name: plain(value)
             for name, value in self.get_params(deep=False).items()
             if name not in silent
         }

@@ -75,9 +75,7 @@ class Deep(Trained, Options, BaseEstimator):
             The weight of each sample, as for `MPORBM`.
         """
         weight = BoltzmannMachine._take_weight(fit_params)
-        check_integer("n_iter_fine_tuning", self.n_iter_fine_tuning, minimum=0)
-        # What any layer would refuse, before the first one learns.
-        self._shared_with(self._layer(0, 1))._check_parameters()
+        self._check_parameters()
         if inputs.is_stream(X):
             raise ValueError(
                 "X: expected an array, which may be memory-mapped, got a stream; each layer learns "
@@ -139,6 +137,11 @@ class Deep(Trained, Options, BaseEstimator):
         self._shared_with(learner).set_params(**own)
         learner.fit(rows, X_val=held, sample_weight=weight)
         self.history_ += [{**entry, "stage": stage} for entry in learner.history_]
+
+    def _check_parameters(self) -> None:
+        check_integer("n_iter_fine_tuning", self.n_iter_fine_tuning, minimum=0)
+        # What any layer would refuse, before the first one learns.
+        self._shared_with(self._layer(0, 1))._check_parameters()
 
     def _shared_with(self, learner: BoltzmannMachine) -> BoltzmannMachine:
         """An estimator that has the parameters of this one, as far as both have them."""

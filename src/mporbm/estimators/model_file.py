@@ -1,12 +1,9 @@
 """Models as files: one safetensors file with the arrays and, as JSON, everything else."""
 
-import math
 import os
-from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,14 +23,11 @@ from ..machine import (
     MPSMachine,
 )
 from ..tensor import MPO, MPS
-from .coding import Binarize, BitPlanes, Coding
+from . import header as entries
 
 KIND = "model"
-FITTED_CODING = {
-    BitPlanes: ("sample_shape_", "n_features_in_", "shape_"),
-    Binarize: ("sample_shape_", "n_features_in_", "threshold_", "low_", "high_"),
-}
-"""What a coding has learnt, but for the type of the data."""
+MOST_MACHINES = 256
+"""The most machines of a deep model; one of L layers has up to 2 L - 1."""
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -52,7 +46,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "library_version": mporbm.__version__,
         "parameters": {
             # A model has nothing to say about where its users write files.
-            name: None if name == "checkpoint" else plain(value)
+            name: None if name == "checkpoint" else entries.plain(value)
             for name, value in estimator.get_params(deep=False).items()
         },
         "visible_shape": list(estimator.visible_shape_),
@@ -61,11 +55,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "seed": estimator._seed,
         "history": estimator.history_,
         "truncation_error": getattr(estimator, "truncation_error_", None),
-        "coding": _coding_header(getattr(estimator, "coding_", None)),
+        "coding": entries.of_coding(getattr(estimator, "coding_", None)),
         "feature_names": None if names is None else [str(name) for name in names],
     }
     if hasattr(estimator, "classes_"):
-        header["classes"] = _classes_header(estimator.classes_)
+        header["classes"] = entries.of_classes(estimator.classes_)
     if "" not in machines:
         shapes = {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()}
         header["machines"] = shapes
@@ -86,108 +80,50 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     arrays, header = storage.read(path, KIND)
     name = os.fspath(path)
-    try:
-        known = (*machines.ESTIMATORS, *classifier.CLASSIFIERS, *deep.ESTIMATORS)
-        classes = {c.__name__: c for c in known}
-        if header["class"] not in classes:
-            raise FileFormatError(
-                f"{name}: expected a model of class {', '.join(classes)}, got {header['class']!r}."
-            )
-        estimator = classes[header["class"]](**_parameters(header["parameters"]))
-        alone = {"": [header["visible_shape"], header["hidden_shape"]]}
-        shapes = header.get("machines", alone)
-        estimator._set_machines(
-            {name: _machine(header["class"], arrays, name, *shapes[name]) for name in shapes}
-        )
-        if isinstance(estimator, classifier.Classifier):
-            estimator.classes_ = _classes(header["classes"], estimator.machine_.n_classes)
-        if header["feature_names"] is not None:
-            estimator.feature_names_in_ = np.asarray(header["feature_names"], dtype=object)
-        if "base_bias" in arrays:
-            estimator.base_bias_ = arrays["base_bias"].reshape(estimator.visible_shape_)
-        if header.get("coding") is not None:
-            estimator.coding_ = _coding(header["coding"], estimator.visible_shape_)
-        estimator.n_iter_ = int(header["n_iter"])
-        estimator.history_ = list(header["history"])
-        if header["truncation_error"] is not None:
-            estimator.truncation_error_ = float(header["truncation_error"])
-        estimator._restart_random_numbers()
-        estimator._seed = int(header.get("seed", estimator._seed))
-    except FileFormatError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    known = (*machines.ESTIMATORS, *classifier.CLASSIFIERS, *deep.ESTIMATORS)
+    classes = {c.__name__: c for c in known}
+    kind = header.get("class")
+    if not isinstance(kind, str) or kind not in classes:
         raise FileFormatError(
-            f"{name}: an incomplete or corrupted model file ({error!r})."
+            f"{name}: expected a model of class {', '.join(classes)}, got {kind!r:.200}."
+        )
+    try:
+        parameters = {**entries.parameters(header["parameters"]), "checkpoint": None}
+        estimator = classes[kind](**parameters)
+        estimator._check_parameters()
+        alone = {"": [header["visible_shape"], header["hidden_shape"]]}
+        shapes = entries.table(header.get("machines", alone))
+        if len(shapes) > MOST_MACHINES:
+            raise ValueError(f"{len(shapes)} machines")
+        estimator._set_machines(
+            {name: _machine(kind, arrays, name, *shapes[name]) for name in shapes}
+        )
+        machine = estimator.machine_
+        if isinstance(estimator, classifier.Classifier) != isinstance(machine, LabelledMachine):
+            raise ValueError("labels of a machine without them, or none of one with them")
+        if isinstance(machine, LabelledMachine):
+            estimator.classes_ = entries.classes(header["classes"], machine.n_classes)
+        if header["feature_names"] is not None:
+            estimator.feature_names_in_ = entries.names(
+                header["feature_names"], estimator.n_features_in_
+            )
+        if "base_bias" in arrays:
+            estimator.base_bias_ = _finite(arrays["base_bias"]).reshape(estimator.visible_shape_)
+        if header.get("coding") is not None:
+            estimator.coding_ = entries.coding(header["coding"], estimator.n_features_in_)
+        estimator.n_iter_ = entries.integer(header["n_iter"])
+        estimator.history_ = entries.history(header["history"])
+        if header["truncation_error"] is not None:
+            estimator.truncation_error_ = entries.number(header["truncation_error"])
+        estimator._restart_random_numbers()
+        if "seed" in header:
+            estimator._seed = entries.integer(header["seed"], below=2**32)
+    # OverflowError is what numbers raise that are too large for their type.
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise FileFormatError(
+            f"{name}: an incomplete or corrupted model file ({error!r:.200})."
         ) from error
     return estimator
-
-
-def plain(value: Any) -> Any:
-    """A parameter as JSON has it; what JSON cannot hold (a random generator) becomes None."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (tuple, list, np.ndarray)):
-        return [plain(item) for item in value]
-    if isinstance(value, Path):
-        return os.fspath(value)
-    return value if value is None or isinstance(value, (bool, int, float, str)) else None
-
-
-def _coding_header(coding: Any) -> dict[str, Any] | None:
-    """A fitted coding as JSON has it."""
-    if coding is None:
-        return None
-    return {
-        "class": type(coding).__name__,
-        "parameters": {n: plain(v) for n, v in coding.get_params(deep=False).items()},
-        "dtype": str(coding.dtype_),
-        "fitted": {n: plain(getattr(coding, n)) for n in FITTED_CODING[type(coding)]},
-    }
-
-
-def _coding(header: dict[str, Any], visible_shape: tuple[int, ...]) -> Coding:
-    classes: dict[str, type[Coding]] = {c.__name__: c for c in FITTED_CODING}
-    coding = classes[header["class"]](**_tuples(header["parameters"]))
-    fitted = _tuples(header["fitted"])
-    for name in FITTED_CODING[type(coding)]:
-        setattr(coding, name, fitted[name])
-    coding.dtype_ = np.dtype(header["dtype"])
-    if coding.dtype_.kind not in "biuf":
-        raise ValueError(f"a coding of dtype {coding.dtype_}")
-    n_coded = math.prod(getattr(coding, "shape_", coding.sample_shape_))
-    if n_coded != math.prod(visible_shape):
-        raise ValueError(f"a coding with {n_coded} units")
-    return coding
-
-
-def _classes_header(classes: NDArray[Any]) -> dict[str, Any]:
-    """Labels as JSON has them."""
-    labels = [plain(label) for label in classes]
-    if None in labels:
-        raise TypeError(
-            f"classes_: expected labels that a file can hold, numbers or strings, got "
-            f"{classes.tolist()}; encode them first, for instance with "
-            f"sklearn.preprocessing.LabelEncoder."
-        )
-    return {"labels": labels, "dtype": "object" if classes.dtype == object else classes.dtype.str}
-
-
-def _classes(header: dict[str, Any], n_classes: int) -> NDArray[Any]:
-    if len(header["labels"]) != n_classes:
-        raise ValueError(f"{len(header['labels'])} labels for {n_classes} classes")
-    return np.array(header["labels"], np.dtype(header["dtype"]))
-
-
-def _tuples(saved: dict[str, Any]) -> dict[str, Any]:
-    return {name: _tuple(value) for name, value in saved.items()}
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(map(_tuple, value)) if isinstance(value, list) else value
-
-
-def _parameters(saved: dict[str, Any]) -> dict[str, Any]:
-    return {**_tuples(saved), "checkpoint": None}
 
 
 def _arrays(machine: Machine) -> dict[str, Any]:
@@ -209,16 +145,17 @@ def _machine(
     kind: str,
     arrays: dict[str, NDArray[Any]],
     name: str,
-    visible_shape: list[int],
-    hidden_shape: list[int],
+    visible_shape: Any,
+    hidden_shape: Any,
 ) -> Machine:
     """The machine of a name in a file of an estimator's kind."""
     own = {n.removeprefix(name): a for n, a in arrays.items() if n.startswith(name)}
     coupling = _coupling(kind, len(visible_shape), _numbered(own, "coupling"))
-    variance = jnp.exp(own["log_variance"]) if "log_variance" in own else None
+    variance = _exp(own["log_variance"]) if "log_variance" in own else None
     bias = _numbered(own, "visible_bias")
     if bias:
-        assert isinstance(coupling, MPOCoupling)
+        if kind != "MPORBM" or not isinstance(coupling, MPOCoupling):
+            raise ValueError(f"a visible layer in MPS form of {kind}")
         machine: Machine = MPSMachine(coupling, MPS(bias), own["hidden_bias"], variance)
     else:
         units = None if variance is None else Gaussian(variance)
@@ -229,6 +166,18 @@ def _machine(
     if "label_weights" in own:
         return LabelledMachine(machine, own["label_weights"], own["label_bias"])
     return machine
+
+
+def _finite(array: NDArray[Any]) -> NDArray[Any]:
+    if not np.isfinite(array).all():
+        raise ValueError("a base bias that is not finite")
+    return array
+
+
+def _exp(array: NDArray[Any]) -> NDArray[Any]:
+    # What is too large is found infinite and refused, without a warning.
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(array))
 
 
 def _numbered(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:

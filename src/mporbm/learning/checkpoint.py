@@ -20,6 +20,8 @@ from . import storage
 from .lock import locked
 
 KIND = "checkpoint"
+COUNTS = ("epoch", "n_blocks", "n_batches", "n_back_offs", "best_epoch")
+"""What is counted in the progress of a training."""
 
 Found = TypeVar("Found")
 
@@ -128,18 +130,19 @@ def _load(
 ) -> tuple[dict[str, Any], Progress, list[float]]:
     arrays, header = storage.read(path, KIND)
     try:
-        progress = Progress(**header["progress"])
-        saved, rates, present = dict(header["identity"]), header["rates"], header["present"]
+        progress = _progress(header["progress"])
+        saved, rates, present = header["identity"], _rates(header["rates"]), header["present"]
         # Before the arrays: those of other settings have other names and shapes.
         check_identity(path, saved, identity)
+        # The best machine may not be there yet; without a state there is nothing to go on from.
+        if "state" not in present:
+            raise KeyError("state")
         trees = {
             root: _filled(path, root, template, arrays) if root in present else None
             for root, template in templates.items()
         }
     except (KeyError, TypeError) as error:
-        raise storage.FileFormatError(
-            f"{os.fspath(path)}: an incomplete checkpoint ({error!r})."
-        ) from error
+        raise _incomplete(path, error) from error
     return trees, progress, rates
 
 
@@ -154,19 +157,20 @@ def saved_seed(path: str | os.PathLike[str]) -> int:
 def _saved_seed(path: str | os.PathLike[str]) -> int:
     _, header = storage.read(path, KIND)
     try:
-        return int(header["identity"]["seed"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise storage.FileFormatError(
-            f"{os.fspath(path)}: an incomplete checkpoint ({error!r})."
-        ) from error
+        seed = header["identity"]["seed"]
+        if type(seed) is not int or not 0 <= seed < 2**32:
+            raise TypeError("a seed that is none")
+    except (KeyError, TypeError) as error:
+        raise _incomplete(path, error) from error
+    return seed
 
 
-def check_identity(
-    path: str | os.PathLike[str], saved: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def check_identity(path: str | os.PathLike[str], saved: Any, expected: dict[str, Any]) -> None:
     """Refuse to go on with other settings or data than those of the checkpoint."""
+    if not isinstance(saved, dict):
+        raise TypeError("an identity that is no table")
     different = [
-        f"{name} ({saved.get(name)!r} there, {expected.get(name)!r} here)"
+        f"{name} ({saved.get(name)!r:.200} there, {expected.get(name)!r} here)"
         for name in sorted(saved.keys() | expected.keys())
         if saved.get(name) != expected.get(name)
     ]
@@ -175,6 +179,38 @@ def check_identity(
             f"checkpoint={os.fspath(path)!r}: expected a checkpoint of this training, got one that "
             f"differs in {', '.join(different)}. Delete the file to start anew, or choose another."
         )
+
+
+def _progress(saved: Any) -> Progress:
+    """Where a training stands, if one can stand there."""
+    progress = Progress(**saved)
+    counts = [getattr(progress, name) for name in COUNTS]
+    numbers = [progress.gradient_norm, progress.rate_factor, progress.best_score]
+    if (
+        any(type(count) is not int or not 0 <= count < 2**63 for count in counts)
+        or any(type(number) is not float for number in numbers)
+        or not 0.0 < progress.rate_factor <= 1.0
+        or type(progress.stopped) is not bool
+        or type(progress.history) is not list
+        or any(type(entry) is not dict for entry in progress.history)
+    ):
+        raise TypeError("progress of other types")
+    return progress
+
+
+def _rates(saved: Any) -> list[float]:
+    """The learning rates of the coupling and the biases."""
+    if type(saved) is not list or [type(rate) for rate in saved] != [float, float]:
+        raise TypeError("rates that are not two numbers")
+    if not all(rate >= 0.0 and math.isfinite(rate) for rate in saved):
+        raise TypeError("rates that are negative or not finite")
+    return saved
+
+
+def _incomplete(path: str | os.PathLike[str], error: Exception) -> storage.FileFormatError:
+    return storage.FileFormatError(
+        f"{os.fspath(path)}: an incomplete or corrupted checkpoint ({error!r:.200})."
+    )
 
 
 def _named(root: str, tree: Any) -> list[tuple[str, Any]]:

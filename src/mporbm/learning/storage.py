@@ -2,9 +2,10 @@
 
 import json
 import os
+import struct
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,20 @@ from safetensors.numpy import save_file
 
 FORMAT = "mporbm"
 FORMAT_VERSION = 1
+MOST_HEADER_BYTES = 2**26
+"""The longest header: the histories of some 100,000 epochs."""
+MOST_ARRAYS = 2**14
+"""The most arrays of a file; a machine of 1000 cores has some thousands in a checkpoint."""
+MOST_DEPTH = 32
+"""How deep lists and tables of a header may be nested; ours are at 5."""
+REAL_TYPES = {
+    "BOOL",
+    *(f"{kind}{n}" for kind in "IU" for n in (8, 16, 32, 64)),
+    "F16",
+    "F32",
+    "F64",
+}
+"""Of arrays; safetensors has others, not all of which NumPy knows."""
 
 
 class FileFormatError(ValueError):
@@ -38,6 +53,11 @@ def write(
         raise FileNotFoundError(f"{target}: expected an existing folder to write to.")
     contents = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     text = json.dumps(header)
+    if len(text) > MOST_HEADER_BYTES // 2:
+        raise ValueError(
+            f"{target}: expected a header of at most {MOST_HEADER_BYTES // 2} characters, got "
+            f"{len(text)}; it has too long a history."
+        )
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
@@ -79,26 +99,51 @@ def _keep(target: Path, former: Path) -> None:
 
 
 def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays and the header of a file of one kind."""
+    """The arrays and the header of a file of one kind.
+
+    Both take memory in proportion to the length of the file, whatever it says of itself.
+    """
     if os.path.isdir(path):
         raise FileFormatError(f"{os.fspath(path)}: expected a {kind} file, got a folder.")
     try:
+        _check_length(path)
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             header = _check_header(path, kind, metadata)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            names = file.keys()
+            if len(names) > MOST_ARRAYS:
+                raise SafetensorError(f"it has {len(names)} arrays, more than {MOST_ARRAYS}")
+            arrays = {name: _array(file, name) for name in names}
             if metadata.get("checksum") != str(_checksum(arrays, metadata["header"])):
                 raise SafetensorError("its check sum is wrong")
     except FileNotFoundError:
         raise
     except OSError as error:
         raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error}") from error
-    except (SafetensorError, UnicodeDecodeError) as error:
+    except (SafetensorError, UnicodeError) as error:
         raise FileFormatError(
             f"{os.fspath(path)}: expected a {kind} file of mporbm, got one that is truncated, "
             f"corrupted or of another program ({error})."
         ) from error
     return arrays, header
+
+
+def _check_length(path: str | os.PathLike[str]) -> None:
+    """Refuse a file by the length of its header, which stands first, before that is read."""
+    with open(path, "rb") as file:
+        (n_bytes,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
+    if n_bytes > MOST_HEADER_BYTES:
+        raise SafetensorError(f"its header has {n_bytes} bytes, more than {MOST_HEADER_BYTES}")
+
+
+def _array(file: Any, name: str) -> NDArray[Any]:
+    if (kind := file.get_slice(name).get_dtype()) not in REAL_TYPES:
+        raise SafetensorError(f"its array {name} is of type {kind}")
+    try:
+        array: NDArray[Any] = file.get_tensor(name)
+    except ValueError as error:
+        raise SafetensorError(f"its array {name} has a shape that NumPy refuses") from error
+    return array
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]], header: str) -> int:
@@ -124,8 +169,28 @@ def _check_header(path: str | os.PathLike[str], kind: str, metadata: dict[str, s
         raise FileFormatError(f"{name}: expected a {kind} file, got a {metadata.get('kind')} file.")
     try:
         header = json.loads(metadata.get("header", ""))
-    except json.JSONDecodeError as error:
+    # Integers of thousands of digits are no JSONDecodeError.
+    except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{name}: its header is corrupted ({error}).") from error
     if not isinstance(header, dict):
         raise FileFormatError(f"{name}: its header is not a table of names and values.")
+    if _depth(header) > MOST_DEPTH:
+        raise FileFormatError(
+            f"{name}: expected a header of at most {MOST_DEPTH} nested levels, got "
+            f"{_depth(header)}."
+        )
     return header
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and tables are nested."""
+    level, depth = [value], 0
+    while level := [item for outer in level for item in _items(outer)]:
+        depth += 1
+    return depth
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -23,7 +23,7 @@ def read_outcome(path: Path) -> Outcome | None:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         found: Outcome = {**kept["outcome"], "seconds": float(kept["seconds"])}
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         # A file that cannot be understood is made again.
         return None
     return found

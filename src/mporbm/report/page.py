@@ -3,6 +3,7 @@
 import os
 import re
 import threading
+import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,16 @@ def _filled(template: str, results: Mapping[str, Any], folder: Path) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["plain"] = lambda text: MARKDOWN.sub(r"\\\1", text)
+    environment.filters["code"] = _code
+    environment.filters["address"] = urllib.parse.quote
     return environment.get_template(template).render(report=read(results, Path(folder)))
+
+
+def _code(text: str) -> str:
+    """Text as code in Markdown, between more backticks than are in it."""
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    blank = " " if "`" in text else ""
+    return f"{ticks}{blank}{' '.join(text.split())}{blank}{ticks}"
 
 
 def _replace(path: Path, page: str) -> None:
