@@ -77,10 +77,14 @@ def test_a_broken_file_of_the_cache_is_downloaded_again(home, server):
     assert fetch("things", REMOTE).read_bytes() == CONTENT
 
 
-def test_a_file_without_a_known_hash_is_taken(home, server):
+def test_a_file_without_a_known_hash_is_not_downloaded(home, server):
+    """But for one whose content has hashes of its own."""
     pages, asked = server
     pages[REMOTE.urls[0]] = CONTENT
-    fetch("things", Remote("a.bin", REMOTE.urls))
+    with pytest.raises(DatasetNotFoundError, match=r"no hash of it is known. Get it from http"):
+        fetch("things", Remote("a.bin", REMOTE.urls))
+    assert asked == []
+    fetch("things", Remote("a.bin", REMOTE.urls, checked_inside=True))
     assert asked == [(REMOTE.urls[0], None)]
 
 

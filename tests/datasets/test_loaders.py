@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import hashlib
 import io
 import struct
 import sys
@@ -169,7 +170,8 @@ def arcene_files(rng, monkeypatch):
     values = rng.integers(1000, size=(8, 5))
     files = {}
     for part, rows in (("train", values[:4]), ("valid", values[4:])):
-        monkeypatch.setitem(arcene.SUMS, part, int(rows.sum()))
+        published = rows.astype("<u2").tobytes() + bytes([0, 0, 1, 0])
+        monkeypatch.setitem(arcene.SHA256, part, hashlib.sha256(published).hexdigest())
         lines = [" ".join(map(str, row)) + " \n" for row in rows]
         files[f"arcene_{part}.data"] = "".join(lines).encode()
         files[f"arcene_{part}.labels"] = b"-1\n-1\n1\n-1\n"
@@ -222,7 +224,7 @@ def test_arcene_in_its_archive(arcene_files, put, name):
         ),
         ("arcene_valid.data", lambda c: b"", r"expected 4 lines of 5 integers, got 0"),
         ("arcene_valid.data", lambda c: b"-" + c, r"expected values from 0 to 999, got -"),
-        ("arcene_valid.data", lambda c: b"0 0 0 0 1\n" * 4, r"expected values with the sum \d+"),
+        ("arcene_valid.data", lambda c: b"0 0 0 0 1\n" * 4, r"expected values and labels as they"),
         ("arcene_train.labels", lambda c: c[:-4], r"expected 4 lines of 1 integers, got"),
         ("arcene_train.labels", lambda c: b"1\n" * 4, r"expected 4 labels, 1 of them 1"),
         ("arcene_train.labels", lambda c: b"1\n0\n0\n0\n", r"expected 4 labels, 1 of them 1"),
@@ -235,6 +237,13 @@ def test_other_arcene(arcene_files, put, name, change, reason):
     with pytest.raises(ValueError, match=reason) as e:
         datasets.load_arcene()
     assert str(e.value).startswith(f"{path.parent / name}: ")
+
+
+def test_labels_of_arcene_are_checked_with_its_values(arcene_files, put):
+    for file, content in arcene_files[0].items():
+        put("arcene", file, b"1\n-1\n-1\n-1\n" if file == "arcene_train.labels" else content)
+    with pytest.raises(ValueError, match=r"expected values and labels as they are published"):
+        datasets.load_arcene()
 
 
 def test_an_archive_without_a_member(arcene_files, put):

@@ -28,11 +28,13 @@ class Remote:
     urls
         Its addresses, in the order to try them.
     sha256
-        Its SHA-256, where that is known; what is in it has to be checked otherwise.
+        Its SHA-256; without one it is not downloaded.
     aliases
         Other names under which users have it.
     members
         The files of an archive that may be there by themselves instead.
+    checked_inside
+        Whether what is read out of it is checked by hashes, so that it needs none itself.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Remote:
     sha256: str | None = None
     aliases: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
+    checked_inside: bool = False
 
 
 def data_folder(dataset: str) -> Path | None:
@@ -89,6 +92,11 @@ def _is_published(path: Path, remote: Remote) -> bool:
 def _download(dataset: str, remote: Remote) -> Path:
     import pooch
 
+    if remote.sha256 is None and not remote.checked_inside:
+        raise DatasetNotFoundError(
+            f"{dataset}: {remote.name} is not on this computer, and is not downloaded, because no "
+            f"hash of it is known. {_advice(dataset, remote)}"
+        )
     folder = cache_folder(dataset)
     known = None if remote.sha256 is None else f"sha256:{remote.sha256}"
     logger = pooch.get_logger()
