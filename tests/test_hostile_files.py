@@ -571,7 +571,7 @@ def test_configurations_that_ask_for_nonsense(written, text, reason):
     path = written("x.toml", text.encode(errors="surrogateescape"))
     if reason is None:
         with pytest.raises(ValueError, match="rank=something huge: expected integers"):
-            fit._estimator(fit._configured(path), 0)
+            fit.make_estimator(fit._configured(path), 0)
     else:
         refused(fit._configured, path, reason)
 

@@ -37,9 +37,10 @@ def fitted():
 @pytest.mark.parametrize(
     "estimator",
     [
-        RBM(hidden_shape=2, **SMALL),
-        MvRBM(hidden_shape=(2,), **SMALL),
-        TvRBM(hidden_shape=2, rank=2, **SMALL),
+        # The others differ in their couplings only, and take as long.
+        pytest.param(RBM(hidden_shape=2, **SMALL), marks=pytest.mark.slow),
+        pytest.param(MvRBM(hidden_shape=(2,), **SMALL), marks=pytest.mark.slow),
+        pytest.param(TvRBM(hidden_shape=2, rank=2, **SMALL), marks=pytest.mark.slow),
         MPORBM(hidden_shape=(2,), rank=2, **SMALL),
     ],
     ids=lambda estimator: type(estimator).__name__,

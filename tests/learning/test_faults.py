@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import jax
@@ -108,26 +109,26 @@ def test_a_killed_process_gives_its_lock_back(tmp_path):
 
 def test_only_one_of_many_has_a_lock(tmp_path):
     """Also while others give it back: its file comes and goes."""
-    inside, most, taken = [], [], []
+    inside, most = [], []
 
     def contend():
-        for _ in range(300):
+        n_taken = 0
+        while n_taken < 50:
             try:
                 with locked(tmp_path):
                     inside.append(1)
                     most.append(len(inside))
                     inside.pop()
-                    taken.append(1)
+                    n_taken += 1
             except BlockingIOError:
-                pass
+                time.sleep(0.001)
 
     threads = [threading.Thread(target=contend) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert max(most) == 1
-    assert len(taken) >= 300
+    assert most == [1] * 200
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,10 +205,8 @@ fitted.fit(X).save(sys.argv[5])
 """
 
 
-@pytest.mark.parametrize(
-    "n_kills", [pytest.param(3, id="few"), pytest.param(50, id="many", marks=pytest.mark.slow)]
-)
-def test_killed_at_any_time_it_goes_on_as_if_nothing_had_happened(X, tmp_path, n_kills):
+@pytest.mark.slow
+def test_killed_at_any_time_it_goes_on_as_if_nothing_had_happened(X, tmp_path, n_kills=50):
     """Kills hit compilation, epochs and checkpoints as they come; nothing lost, nothing twice."""
     data, path, out = tmp_path / "X.npy", tmp_path / "checkpoint", tmp_path / "model"
     np.save(data, X)
