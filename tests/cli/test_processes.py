@@ -50,7 +50,7 @@ def children(process):
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
 def test_a_run_goes_on_with_fewer_or_more_processes(samples, tmp_path):
-    """Killed alone, then the first and the second of two, and ended alone again."""
+    """Killed alone, then either of two, then one of two asked to end, and finished alone."""
     model, checkpoint = tmp_path / "model.safetensors", tmp_path / "checkpoint"
     options = [samples, "-o", model, *OPTIONS, "--negative-phase", "pcd", "--seed", 3]
     # Long chains make epochs long, and rounding errors grow with updates only.
@@ -58,18 +58,24 @@ def test_a_run_goes_on_with_fewer_or_more_processes(samples, tmp_path):
     alone, together = ["fit"], ["launch", "-n", 2, "fit"]
     environment = {**os.environ, "JAX_ENABLE_X64": "1"}
     epochs = [0]
-    for start, victim in ((alone, None), (together, 0), (together, 1)):
+    kills = [(alone, None, signal.SIGKILL), (together, 0, signal.SIGKILL)]
+    kills += [(together, 1, signal.SIGKILL), (together, 1, signal.SIGTERM)]
+    for start, victim, number in kills:
         command = [sys.executable, "-m", "mporbm", *map(str, [*start, *options])]
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
         while process.poll() is None and not (
             checkpoint.exists() and progress(checkpoint).epoch > epochs[-1]
         ):
             time.sleep(0.01)
-        os.kill(process.pid if victim is None else children(process)[victim], signal.SIGKILL)
+        os.kill(process.pid if victim is None else children(process)[victim], number)
         # It is over within a minute, and says why.
         _, errors = process.communicate(timeout=60)
         if victim is None:
             assert process.returncode == -signal.SIGKILL
+        elif number == signal.SIGTERM:
+            # All have heard of it, and have stopped at the same batch.
+            assert process.returncode == 128 + signal.SIGTERM
+            assert f"stopped; the same command goes on from {checkpoint}" in errors
         else:
             assert process.returncode == 1
             assert f"process {victim} was ended by SIGKILL; the others are stopped" in errors

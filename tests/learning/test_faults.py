@@ -206,8 +206,9 @@ fitted.fit(X).save(sys.argv[5])
 
 
 @pytest.mark.slow
-def test_killed_at_any_time_it_goes_on_as_if_nothing_had_happened(X, tmp_path, n_kills=50):
+def test_killed_at_any_time_it_goes_on_as_if_nothing_had_happened(X, tmp_path):
     """Kills hit compilation, epochs and checkpoints as they come; nothing lost, nothing twice."""
+    n_kills = 50
     data, path, out = tmp_path / "X.npy", tmp_path / "checkpoint", tmp_path / "model"
     np.save(data, X)
     n_iter, rng = 100 * n_kills, np.random.default_rng(n_kills)
