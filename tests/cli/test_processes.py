@@ -48,25 +48,35 @@ def children(process):
     return [int(number) for number in tasks.read_text().split()]
 
 
+def started(arguments, environment, checkpoint, epoch, tries=3):
+    """A process that has written a checkpoint of a later epoch."""
+    command = [sys.executable, "-m", "mporbm", *map(str, arguments)]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    while not (checkpoint.exists() and progress(checkpoint).epoch > epoch):
+        if process.poll() is not None:
+            errors = process.communicate()[1]
+            # On a computer that is very busy one may wait in vain for the other.
+            assert "distributed: " in errors, errors
+            assert tries > 1, errors
+            return started(arguments, environment, checkpoint, epoch, tries - 1)
+        time.sleep(0.01)
+    return process
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
 def test_a_run_goes_on_with_fewer_or_more_processes(samples, tmp_path):
     """Killed alone, then either of two, then one of two asked to end, and finished alone."""
     model, checkpoint = tmp_path / "model.safetensors", tmp_path / "checkpoint"
     options = [samples, "-o", model, *OPTIONS, "--negative-phase", "pcd", "--seed", 3]
     # Long chains make epochs long, and rounding errors grow with updates only.
-    options += ["--n-gibbs", 2000, "--checkpoint", checkpoint, "--n-iter", 40]
+    options += ["--n-gibbs", 2000, "--checkpoint", checkpoint, "--n-iter", 60]
     alone, together = ["fit"], ["launch", "-n", 2, "fit"]
     environment = {**os.environ, "JAX_ENABLE_X64": "1"}
     epochs = [0]
     kills = [(alone, None, signal.SIGKILL), (together, 0, signal.SIGKILL)]
     kills += [(together, 1, signal.SIGKILL), (together, 1, signal.SIGTERM)]
     for start, victim, number in kills:
-        command = [sys.executable, "-m", "mporbm", *map(str, [*start, *options])]
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and not (
-            checkpoint.exists() and progress(checkpoint).epoch > epochs[-1]
-        ):
-            time.sleep(0.01)
+        process = started([*start, *options], environment, checkpoint, epochs[-1])
         os.kill(process.pid if victim is None else children(process)[victim], number)
         # It is over within a minute, and says why.
         _, errors = process.communicate(timeout=60)
@@ -83,12 +93,12 @@ def test_a_run_goes_on_with_fewer_or_more_processes(samples, tmp_path):
     command = [sys.executable, "-m", "mporbm", *map(str, [*alone, *options])]
     subprocess.run(command, env=environment, check=True, timeout=300)
     assert epochs == sorted(set(epochs))
-    assert epochs[-1] < 40
+    assert epochs[-1] < 60
 
     parameters = {"rank": 2, "batch_size": 10, "negative_phase": "pcd", "random_state": 3}
-    expected = mporbm.MPORBM((2, 2), **parameters, n_gibbs=2000, n_iter=40).fit(np.load(samples))
+    expected = mporbm.MPORBM((2, 2), **parameters, n_gibbs=2000, n_iter=60).fit(np.load(samples))
     found = mporbm.load(model)
-    assert found.n_iter_ == 40
+    assert found.n_iter_ == 60
     scale = np.abs(expected.weight_matrix()).max()
     np.testing.assert_allclose(
         found.weight_matrix(), expected.weight_matrix(), rtol=0, atol=1e-9 * scale

@@ -116,9 +116,10 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int | None:
     """The number of the first process that fails, if one does."""
     while True:
         codes = [process.poll() for process in processes]
-        for number, code in enumerate(codes):
-            if code:
-                return number
+        failed = [(code > 0, number) for number, code in enumerate(codes) if code]
+        if failed:
+            # One that was killed is the cause; others fail because it is gone.
+            return min(failed)[1]
         if all(code == 0 for code in codes):
             return None
         time.sleep(0.1)
