@@ -9,7 +9,6 @@ who show what two cores of this machine lose to each other anyway.
 import argparse
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,8 @@ import numpy as np
 from contest import quartiles, ratios
 from rich.console import Console
 from rich.table import Table
+
+from mporbm.cli.processes import free_port
 
 CASES: dict[str, dict[str, Any]] = {
     "MPORBM 28x28 -> 10x10, rank 40": {"visible": (28, 28), "hidden": (10, 10), "rank": 40},
@@ -48,7 +49,7 @@ class Team:
     """Processes that do the same at the same time, each on a core of its own."""
 
     def __init__(self, case: str, n_processes: int, together: bool):
-        port = _free_port() if together else 0
+        port = free_port() if together else 0
         self.members = [
             subprocess.Popen(
                 [
@@ -166,13 +167,6 @@ def main() -> None:
 def _text(values: Sequence[float]) -> str:
     low, middle, high = values
     return f"{middle:.2f} ({low:.2f}-{high:.2f})"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import math
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,15 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from learning.member import LEARNING
+from mporbm.cli.processes import free_port
 from mporbm.learning.team import Team
 
 PROGRAM = Path(__file__).with_name("member.py")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def train(path, n_devices, n_processes=1, writer=0):

@@ -107,7 +107,8 @@ def _read_zarr(path: Path) -> Any:
         ) from error
     try:
         array = zarr.open_array(path, mode="r")
-    except (BaseZarrError, OSError, ValueError, KeyError, TypeError) as error:
+    # Its readers take metadata to be of the right types.
+    except (BaseZarrError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path}: expected a zarr array of numbers: {_line(error)}") from error
     _check_samples(array, str(path))
     return array

@@ -89,7 +89,7 @@ def launch(
 def _run(command: Sequence[str], n_processes: int) -> int:
     """The processes of a command until all have ended, or one has failed."""
     program = [sys.executable, "-m", "mporbm", *command, "--distributed"]
-    program += ["--coordinator", f"127.0.0.1:{_free_port()}", "--num-processes", str(n_processes)]
+    program += ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", str(n_processes)]
     with contextlib.ExitStack() as stack:
         processes: list[subprocess.Popen[bytes]] = []
         stack.callback(_end, processes)
@@ -178,7 +178,8 @@ def _pin(process: int, number: int, n_processes: int) -> None:
         os.sched_setaffinity(process, cores[number * share : (number + 1) * share])
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this computer that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -57,7 +57,7 @@ def reproduce(
     DIR/report.html, which needs nothing else, DIR/results.json and DIR/figures.
 
     Data sets are looked for in the folder that the environment variable MPORBM_DATA names, then
-    in a cache, and are else downloaded.
+    in a cache, and are else downloaded, but for DrivFace.
     """
     from .. import report as page
     from ..paper import EXPERIMENTS

@@ -1,7 +1,8 @@
 """Data sets to train machines on, as scikit-learn's own loaders give them.
 
 Files are looked for in the folder ``$MPORBM_DATA/<name>``, then in the cache, which is a folder of
-the system or ``$MPORBM_CACHE``; what is in neither is downloaded from its publisher into the cache.
+the system or ``$MPORBM_CACHE``; what is in neither is downloaded from its publisher into the cache,
+if a hash of it is known (not of DrivFace).
 """
 
 from .alphadigits import load_alphadigits
