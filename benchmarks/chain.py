@@ -18,9 +18,10 @@ from rich.table import Table
 from scaling import exponent
 
 from mporbm.learning import Batch, ContrastiveDivergence, Rates, Rule
-from mporbm.learning.mps_scheme import MPSScheme
-from mporbm.learning.start import mps_start
-from mporbm.machine import MPOCoupling, MPSMachine
+from mporbm.machine import MPOCoupling
+from mporbm.mps.machine import MPSMachine
+from mporbm.mps.scheme import MPSScheme
+from mporbm.mps.start import mps_start
 from mporbm.tensor import MPSBatch, max_ranks
 
 ORDERS = (10, 20, 30, 40)

@@ -19,7 +19,7 @@ from rich.table import Table
 from sklearn.neighbors import KNeighborsClassifier
 
 from mporbm import MPORBM, RBM
-from mporbm.learning import DivergenceWarning
+from mporbm.training import DivergenceWarning
 
 N_TRAINING, N_TEST = 3000, 1000
 

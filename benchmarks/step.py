@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from mporbm.learning import Alternating, Batch, Rates, Rule, gradient
-from mporbm.learning.compiler import compiled
-from mporbm.learning.negative import ContrastiveDivergence
+from mporbm.learning.negative_phases import ContrastiveDivergence
 from mporbm.learning.scheme import LearningState
 from mporbm.machine import Machine
 from mporbm.sampling import gibbs
+from mporbm.training.compiler import compiled
 
 Step = Callable[[], Any]
 

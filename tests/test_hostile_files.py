@@ -10,18 +10,20 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from reproduction.runs import Run
 from scipy.io import loadmat, savemat
 
 import mporbm
 from fuzz.arrays import npy, png, zipped
 from fuzz.models import checkpoint_parts, encoded, models, read_checkpoint
 from mporbm.cli import files, fit
-from mporbm.datasets import archives, matlab
+from mporbm.datasets import archives
 from mporbm.datasets import png as png_format
 from mporbm.datasets.archives import Blob, open_zip, read_gzip, read_member
 from mporbm.datasets.formats import open_image, read_integers, read_mat
-from mporbm.learning import FileFormatError, storage
-from mporbm.paper.runs import Run
+from mporbm.training import FileFormatError
+from mporbm.training import safetensors_io as storage
+from reproduction.datasets import matlab
 
 # What users without the tests' type checker see.
 pytestmark = pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
@@ -580,6 +582,6 @@ def test_configurations_that_ask_for_nonsense(written, text, reason):
     "text", ["[" * 100_000, '{"outcome": {}, "seconds": 1' + "0" * 400 + "}", "9" * 5000]
 )
 def test_outcomes_that_make_no_sense_are_made_again(tmp_path, text):
-    run = Run("mporbm.paper.figure7", {"seed": 1})
+    run = Run("reproduction.figure7", {"seed": 1})
     run.path(tmp_path).write_text(text)
     assert run.outcome(tmp_path) is None

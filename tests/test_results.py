@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mporbm.paper import EXPERIMENTS
-from mporbm.report import render, render_markdown
+from reproduction import EXPERIMENTS
+from reproduction.report import render, render_markdown
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "results"

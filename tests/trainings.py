@@ -7,7 +7,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 
 from mporbm import MPORBM
-from mporbm.learning import storage
+from mporbm.training import safetensors_io as storage
 
 COMMON = {"hidden_shape": (2, 2), "rank": 2, "scheme": "su", "gauge": None, "batch_size": 5}
 COMMON |= {"init": "random", "learning_rate": 0.1, "random_state": 0}

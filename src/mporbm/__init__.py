@@ -10,14 +10,15 @@ _LAYERS = (
     "datasets",
     "diagram",
     "estimators",
+    "evaluation",
     "learning",
     "machine",
-    "paper",
+    "mps",
     "pictures",
-    "report",
     "sampling",
     "sweep",
     "tensor",
+    "training",
 )
 _ESTIMATORS = (
     *("MPORBM", "RBM", "MvRBM", "TvRBM", "MPODBN", "DBN", "MPODBM", "DBM"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mporbm
-from mporbm.learning.lock import locked
+from mporbm.training.file_lock import locked
 from trainings import progress
 
 OPTIONS = ["--hidden-shape", "8,8", "--rank", "64", "--scheme", "su", "--batch-size", "10"]

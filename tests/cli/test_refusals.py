@@ -14,7 +14,7 @@ from PIL import Image
 from safetensors import SafetensorError
 
 from mporbm.cli import files, main
-from mporbm.learning import storage
+from mporbm.training import safetensors_io as storage
 
 # What a user without the tests' type checker sees.
 pytestmark = pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
@@ -478,7 +478,7 @@ def test_a_full_disk(refused, place, tmp_path, monkeypatch, words, function, err
                 target.write_bytes(b"half of it")
         raise error
 
-    monkeypatch.setattr(function.replace("SAVE", "mporbm.learning.storage.save_file"), fail)
+    monkeypatch.setattr(function.replace("SAVE", "mporbm.training.safetensors_io.save_file"), fail)
     message = refused(*arguments)
     assert message.startswith(f"{output}: cannot be written: ")
     assert_says(message, "make room, or write elsewhere")
@@ -488,7 +488,7 @@ def test_a_full_disk_while_training(refused, place, tmp_path, trained, monkeypat
     def fail(*args, **options):
         raise SafetensorError("I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr("mporbm.learning.storage.save_file", fail)
+    monkeypatch.setattr("mporbm.training.safetensors_io.save_file", fail)
     options = [*trained.plain.options, "--quiet"]
     message = refused(*place("fit", "X", "-o", "~/o.safetensors", *options))
     assert_says(message, r"/o\.safetensors\.checkpoint: cannot be written: .*No space left")

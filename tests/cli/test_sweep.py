@@ -18,7 +18,8 @@ from PIL import Image
 import mporbm
 from mporbm.cli.grid import read_grid
 from mporbm.cli.ranking import text
-from mporbm.sweep import Trial, kept
+from mporbm.sweep import Trial
+from mporbm.sweep import run_cache as kept
 from mporbm.sweep.workers import attempt
 
 # What a user without the tests' type checker sees.

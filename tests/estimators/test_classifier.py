@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import mporbm
 from mporbm import ClassRBM, MPOClassRBM
 from mporbm.cli.files import read_model
-from mporbm.learning import PackedBits
-from mporbm.learning.storage import FileFormatError
+from mporbm.training import PackedBits
+from mporbm.training.safetensors_io import FileFormatError
 from strategies import assert_distributed, joint_distribution, state_numbers
 
 VISIBLE, HIDDEN = (3, 2), (2, 2)

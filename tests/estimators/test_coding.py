@@ -17,8 +17,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mporbm import MPORBM, Binarize, BitPlanes
 from mporbm.estimators import base, batches, inputs
-from mporbm.learning import PackedBits, data, training
-from mporbm.learning.data import file_behind
+from mporbm.training import PackedBits
+from mporbm.training import loop as training
+from mporbm.training import sources as data
+from mporbm.training.sources import file_behind
 from strategies import HIDDEN, seeds, shapes
 
 N_BITS = 2

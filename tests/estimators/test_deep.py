@@ -13,8 +13,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mporbm
 from mporbm import DBM, DBN, MPODBM, MPODBN, MPORBM
-from mporbm.learning import FileFormatError, checkpoint, storage
 from mporbm.machine import exact
+from mporbm.training import FileFormatError, checkpoint
+from mporbm.training import safetensors_io as storage
 from strategies import all_states
 
 UNTRAINED = {"n_iter": 0, "n_iter_fine_tuning": 0, "batch_size": 10, "random_state": 0}

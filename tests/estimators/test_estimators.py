@@ -15,9 +15,9 @@ from sklearn.neural_network import BernoulliRBM
 
 import mporbm
 from mporbm import MPORBM, RBM, MvRBM, TvRBM
-from mporbm.learning.storage import FileFormatError
 from mporbm.machine import exact
 from mporbm.tensor import linear_index, max_ranks
+from mporbm.training.safetensors_io import FileFormatError
 
 VISIBLE, HIDDEN = (4, 3), (2, 2)
 X = np.random.default_rng(0).random((20, *VISIBLE)) < np.linspace(0.1, 0.9, 12).reshape(VISIBLE)

@@ -7,7 +7,7 @@ import traceback
 from dataclasses import dataclass, field
 
 from fuzz.parsers import PARSERS
-from mporbm.learning import FileFormatError
+from mporbm.training import FileFormatError
 
 SECONDS = 20
 """The longest that a file of some hundred bytes may keep a core busy."""

@@ -14,9 +14,10 @@ from scipy.io import savemat
 
 from fuzz import mutation
 from fuzz.arrays import changed_zip, zipped
-from mporbm.datasets import archives, drivface
+from mporbm.datasets import archives
 from mporbm.datasets.archives import Blob, find_blob
 from mporbm.datasets.fetch import Remote
+from reproduction.datasets import drivface
 
 
 def jpeg():

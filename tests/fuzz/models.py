@@ -11,7 +11,8 @@ import numpy as np
 
 import mporbm
 from fuzz import mutation
-from mporbm.learning import checkpoint, storage
+from mporbm.training import checkpoint
+from mporbm.training import safetensors_io as storage
 
 
 def encoded(kind, arrays, header, /, **metadata):
@@ -78,9 +79,9 @@ def machines():
         LabelledMachine,
         Machine,
         MPOCoupling,
-        MPSMachine,
     )
     from mporbm.machine.layered import deep_boltzmann
+    from mporbm.mps.machine import MPSMachine
     from mporbm.tensor import MPO, MPS
 
     def ones(*shape):

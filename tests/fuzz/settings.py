@@ -3,9 +3,10 @@
 import json
 from unittest import mock
 
+from reproduction.runs import Run
+
 from fuzz import mutation
 from mporbm.cli import fit
-from mporbm.paper.runs import Run
 
 TOML = (
     b'hidden-shape = [2, 2]\nrank = 2\nscheme = "su"\ngauge = "none"\nn_iter = 3\nmomentum = 0.5\n'
@@ -69,7 +70,7 @@ def read_toml(path):
         raise (ValueError if str(error) else AssertionError)(f"{path}: {error}") from error
 
 
-RUN = Run("mporbm.paper.figure7", {"seed": 1})
+RUN = Run("reproduction.figure7", {"seed": 1})
 OUTCOME = {
     "outcome": {"error": 0.5, "errors": [1, 2]},
     "seconds": 1.5,

@@ -8,7 +8,7 @@ import pytest
 
 from mporbm.learning import Alternating, Batch, ContrastiveDivergence, Rates, Rule
 from mporbm.machine import Machine, MPOCoupling
-from mporbm.machine.bits import random_bits, split
+from mporbm.machine.hash_rng import random_bits, split
 from mporbm.tensor import MPO
 
 

@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose
 from mporbm import MPOClassRBM
 from mporbm.learning import (
     Alternating,
-    ArraySource,
     LabelledBatch,
     LabelledCD,
     LabelledParameters,
@@ -22,16 +21,16 @@ from mporbm.learning import (
     LabelledRows,
     LabelledRule,
     Labelling,
-    PackedBits,
     Rates,
     Simultaneous,
     automatic_rates,
 )
 from mporbm.learning import gradient as plain_gradient
 from mporbm.learning.gauge import natural
-from mporbm.learning.rate import label_rates
+from mporbm.learning.rates import label_rates
 from mporbm.learning.start import with_unit_fields
 from mporbm.machine import exact
+from mporbm.training import ArraySource, PackedBits
 from strategies import (
     all_states,
     assert_numbers_distributed,

@@ -11,7 +11,7 @@ import pytest
 
 from mporbm.learning import Alternating, Batch, Parameters, Rates, Rule, Simultaneous, gradient
 from mporbm.learning.gauge import natural, padded
-from mporbm.learning.negative import ContrastiveDivergence, NegativePhase
+from mporbm.learning.negative_phases import ContrastiveDivergence, NegativePhase
 from mporbm.learning.scheme import LearningState
 from mporbm.learning.two_site import TwoSite
 from mporbm.machine import DenseCoupling, Machine, MPOCoupling, exact

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mporbm.machine.bits import random_bits, split
+from mporbm.machine.hash_rng import random_bits, split
 
 N = 2**18
 

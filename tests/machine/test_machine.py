@@ -13,14 +13,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 import strategies
-from mporbm.machine import (
-    DenseCoupling,
-    Gaussian,
-    KroneckerCoupling,
-    Machine,
-    MPOCoupling,
-    exact,
-)
+from mporbm.machine import DenseCoupling, Gaussian, KroneckerCoupling, Machine, MPOCoupling, exact
 from mporbm.tensor import MPO
 
 

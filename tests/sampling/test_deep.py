@@ -9,12 +9,7 @@ from numpy.testing import assert_allclose
 from mporbm.machine import DeepBelief, deep_boltzmann, exact
 from mporbm.machine.layered import layered
 from mporbm.sampling import Evidence, gibbs, log_partition
-from mporbm.sampling.deep import (
-    belief_bound,
-    belief_sample,
-    infer_layers,
-    variational_free_energy,
-)
+from mporbm.sampling.deep import belief_bound, belief_sample, infer_layers, variational_free_energy
 from mporbm.sampling.evidence import posterior_average
 from strategies import (
     all_states,

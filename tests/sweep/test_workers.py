@@ -9,8 +9,8 @@ from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
+from reproduction.runs import available_cores
 
-from mporbm.paper.runs import available_cores
 from mporbm.sweep import Samples, perform_all, workers
 from mporbm.sweep.workers import KILLED, attempt, locally, on_dask
 from sweep.toys import toys, traces, wait_for

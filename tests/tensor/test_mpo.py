@@ -119,7 +119,7 @@ def test_a_large_coupling_needs_little_memory():
         pytest.skip("no /proc/self/status to read the peak memory of a process from")
     script = """
 import jax, numpy, pathlib, re
-from mporbm.machine import Machine, MPOCoupling
+from mporbm.machine import (Machine, MPOCoupling)
 
 def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1])

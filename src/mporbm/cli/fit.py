@@ -248,7 +248,7 @@ def _fit(
     writes: bool,
 ) -> None:
     """Train, and write the model if it is for this process to do so."""
-    from ..learning import checkpoint as checkpoints
+    from ..training import checkpoint as checkpoints
 
     x_val = options.get("x_val")
     estimator = make_estimator(options, verbose=int(report.shown))

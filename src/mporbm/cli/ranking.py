@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ..paper.outcomes import write_text
+from ..evaluation.run_cache import write_text
 from ..sweep import MEASURES, Ranked, Ranking
 from . import files
 from .grid import Grid

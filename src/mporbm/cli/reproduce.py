@@ -59,9 +59,9 @@ def reproduce(
     Data sets are looked for in the folder that the environment variable MPORBM_DATA names, then
     in a cache, and are else downloaded, but for DrivFace.
     """
-    from .. import report as page
-    from ..paper import EXPERIMENTS
-    from ..paper import reproduce as perform
+    from reproduction import EXPERIMENTS
+    from reproduction import report as page
+    from reproduction import reproduce as perform
 
     report = Report(quiet, as_json)
     for name in names or []:

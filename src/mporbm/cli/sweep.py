@@ -71,7 +71,7 @@ def sweep(
     grid = read_grid(config)
     trials, samples = _trials(grid, _read(grid))
     out.mkdir(parents=True, exist_ok=True)
-    from ..learning.lock import locked
+    from ..training.file_lock import locked
 
     with locked(out):
         _sweep(report, grid, trials, samples, out, n_jobs, dask)

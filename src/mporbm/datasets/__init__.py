@@ -5,21 +5,13 @@ the system or ``$MPORBM_CACHE``; what is in neither is downloaded from its publi
 if a hash of it is known (not of DrivFace).
 """
 
-from .alphadigits import load_alphadigits
-from .arcene import load_arcene
-from .coil100 import load_coil100
-from .drivface import load_drivface
 from .fetch import DatasetNotFoundError
 from .mnist import load_mnist
 from .packaged import load_digits, load_mnist_5k
 
 __all__ = [
     "DatasetNotFoundError",
-    "load_alphadigits",
-    "load_arcene",
-    "load_coil100",
     "load_digits",
-    "load_drivface",
     "load_mnist",
     "load_mnist_5k",
 ]

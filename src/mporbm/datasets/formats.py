@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .archives import MOST_BYTES, Blob
-from .matlab import read_variables
 from .png import pixels_only
 
 
@@ -30,17 +29,6 @@ def read_idx(blob: Blob, n_axes: int) -> NDArray[np.uint8]:
             f"shape {shape}, got {len(blob.content) - start}; it may be cut off."
         )
     return np.frombuffer(blob.content, np.uint8, offset=start).reshape(shape).copy()
-
-
-def read_mat(blob: Blob, *names: str) -> dict[str, Any]:
-    """Variables of a MATLAB file."""
-    try:
-        variables = read_variables(blob.content, names, MOST_BYTES)
-    except (ValueError, zlib.error) as error:
-        raise ValueError(f"{blob.label}: expected a MATLAB 5 file: {error}") from error
-    if absent := [name for name in names if name not in variables]:
-        raise ValueError(f"{blob.label}: expected variables {names}, but it lacks {absent}.")
-    return variables
 
 
 def read_integers(blob: Blob, n_rows: int, n_columns: int) -> NDArray[np.int64]:

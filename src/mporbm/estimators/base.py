@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from ..learning import (
-    ArraySource,
     ContrastiveDivergence,
     FastPersistentCD,
     LearningState,
@@ -25,25 +24,18 @@ from ..learning import (
     Rates,
     Rule,
     Scheme,
-    Settings,
     Simultaneous,
-    StreamSource,
-    Training,
     automatic_rates,
 )
-from ..learning import checkpoint as checkpoints
-from ..learning.checkpoint import Progress
-from ..learning.data import Source
 from ..learning.start import base_rate_bias
-from ..machine import Coupling, Gaussian, Machine, MPSMachine
-from ..tensor.check import (
-    check_choice,
-    check_integer,
-    check_positive,
-    check_real,
-    check_shape,
-)
+from ..machine import Coupling, Gaussian, Machine
+from ..mps.machine import MPSMachine
+from ..tensor.check import check_choice, check_integer, check_positive, check_real, check_shape
 from ..tensor.index import Order
+from ..training import ArraySource, Settings, StreamSource, Training
+from ..training import checkpoint as checkpoints
+from ..training.checkpoint import Progress
+from ..training.sources import Source
 from . import inputs
 from .compilation import keep_compiled
 from .fitted import Fitted

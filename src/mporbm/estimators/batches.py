@@ -14,10 +14,12 @@ from jax import Array
 from numpy.typing import NDArray
 
 from ..learning.monitor import pseudo_log_likelihood
-from ..learning.packed import unpacked
-from ..machine import LabelledMachine, Machine, Model, MPSMachine
-from ..sampling import evidence, gibbs, hidden_gibbs
+from ..machine import LabelledMachine, Machine, Model
+from ..mps.gibbs import hidden_gibbs
+from ..mps.machine import MPSMachine
+from ..sampling import evidence, gibbs
 from ..tensor.plan import MANY_USES
+from ..training.packed_bits import unpacked
 from .compilation import keep_compiled
 
 BATCH = 256

@@ -16,7 +16,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..learning import (
-    ArraySource,
     LabelledCD,
     LabelledPCD,
     LabelledRows,
@@ -27,12 +26,13 @@ from ..learning import (
     Rule,
     Scheme,
 )
-from ..learning.data import Source
-from ..learning.packed import unpacked
-from ..learning.rate import label_rates
+from ..learning.rates import label_rates
 from ..learning.start import with_unit_fields
 from ..machine import Coupling, DenseCoupling, LabelledMachine, Machine
 from ..tensor.check import check_choice, check_integer, check_positive
+from ..training import ArraySource
+from ..training.packed_bits import unpacked
+from ..training.sources import Source
 from . import batches, inputs
 from .base import BoltzmannMachine
 from .compilation import keep_compiled

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning.data import file_behind
-from ..learning.packed import MOST_BITS, PackedBits
 from ..tensor.check import check_integer, check_real, check_shape
+from ..training.packed_bits import MOST_BITS, PackedBits
+from ..training.sources import file_behind
 from . import inputs
 
 LEEWAY = 1e-3

@@ -16,11 +16,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning import MeanField, Rates, Scheme, WakeSleep
-from ..learning.data import Source
 from ..machine import Bernoulli, Copies, DeepBelief, Machine, deep_boltzmann
 from ..machine.layered import layered, stack_of
 from ..sampling.deep import belief_bound, belief_sample, infer_layers, variational_free_energy
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
+from ..training.sources import Source
 from . import batches, inputs
 from .base import BoltzmannMachine, Options
 from .compilation import keep_compiled

@@ -12,9 +12,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning.team import agreed
 from ..machine import Coupling, Machine
 from ..tensor.check import check_choice
+from ..training.devices import agreed
 from . import batches, inputs, model_file
 from .seeds import generator_of, key_for
 

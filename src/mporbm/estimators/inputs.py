@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from ..learning import team
-from ..learning.data import BLOCK_BYTES, file_behind, release
-from ..learning.packed import PackedBits
-from ..learning.stored import StoredRows, is_zarr
 from ..tensor import MPSBatch
 from ..tensor.check import check_shape
+from ..training import devices as team
+from ..training.packed_bits import PackedBits
+from ..training.sources import BLOCK_BYTES, file_behind, release
+from ..training.zarr_rows import StoredRows, is_zarr
 
 LARGEST_UNSCALED = 127.0
 """The largest value, in absolute terms, that data for Bernoulli units may have."""

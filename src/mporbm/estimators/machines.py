@@ -11,23 +11,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning import Alternating, Rates, Scheme, Simultaneous, TwoSite
-from ..learning.data import Source
 from ..learning.gauge import padded
-from ..learning.mps_scheme import MPSScheme
-from ..learning.start import data_mpo, mps_start
+from ..learning.start import data_mpo
 from ..learning.two_site import trimmed
-from ..machine import (
-    Coupling,
-    CPCoupling,
-    DenseCoupling,
-    KroneckerCoupling,
-    Machine,
-    MPOCoupling,
-    MPSMachine,
-)
+from ..machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, Machine, MPOCoupling
+from ..mps.machine import MPSMachine
+from ..mps.scheme import MPSScheme
+from ..mps.start import mps_start
 from ..tensor import MPO, max_ranks
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_tolerance
 from ..tensor.ranks import check_ranks, rank_caps
+from ..training.sources import Source
 from .base import BoltzmannMachine
 from .trained import TrainedMachine
 

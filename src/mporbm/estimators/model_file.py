@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 import mporbm
 
-from ..learning import storage
-from ..learning.storage import FileFormatError
 from ..machine import (
     Coupling,
     CPCoupling,
@@ -20,9 +18,11 @@ from ..machine import (
     LabelledMachine,
     Machine,
     MPOCoupling,
-    MPSMachine,
 )
+from ..mps.machine import MPSMachine
 from ..tensor import MPO, MPS
+from ..training import safetensors_io as storage
+from ..training.safetensors_io import FileFormatError
 from . import header as entries
 
 KIND = "model"

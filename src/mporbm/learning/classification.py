@@ -21,15 +21,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import LabelledMachine, Machine
-from ..machine.bits import split
+from ..machine.hash_rng import split
 from ..machine.labels import draw_labels
 from ..sampling import independent_units, labelled_gibbs
 from ..tensor.check import check_batch
 from ..tensor.product import Form
 from .gradient import Batch, GradientInfo, merged
 from .monitor import Snapshot, reconstruction_error
-from .negative import ContrastiveDivergence, NegativePhase, PersistentCD, equal_weights
-from .packed import unpacked
+from .negative_phases import ContrastiveDivergence, NegativePhase, PersistentCD, equal_weights
 from .parameters import Parameters
 from .scheme import LearningState, Rates, Rule, Scheme, StepInfo
 
@@ -233,7 +232,7 @@ class Labelling(Scheme):
     def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:
         """What a few samples tell about a machine; the score is the mean ``log p(y | V)``."""
         assert isinstance(machine, LabelledMachine)
-        return _snapshot(machine, unpacked(stored.rows), stored.labels)
+        return _snapshot(machine, stored.rows, stored.labels)
 
     def field_limit(self, machine: Machine, stored: Any) -> float:
         """That of the scheme."""

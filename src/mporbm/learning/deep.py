@@ -8,12 +8,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import DeepBelief, Machine
-from ..machine.bits import split
+from ..machine.hash_rng import split
 from ..machine.layered import layered
 from ..sampling.deep import infer_layers, variational_free_energy
 from .gradient import Batch
 from .monitor import Snapshot, reconstruction_error, training_score
-from .packed import unpacked
 from .parameters import Parameters, n_factors
 from .scheme import (
     LearningState,
@@ -38,7 +37,7 @@ class MeanField(Simultaneous):
 
     def batch(self, machine: Machine, stored: Any, weight: Array) -> Batch:
         """Samples, and the means of the other even layers."""
-        visible = unpacked(stored).astype(machine.coupling.dtype)
+        visible = stored.astype(machine.coupling.dtype)
         return Batch(infer_layers(machine, visible), weight)
 
     def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:

@@ -11,8 +11,8 @@ from jax import Array
 from ..machine import Coupling, Machine
 from ..tensor.check import check_batch
 from ..tensor.product import Form
+from .device_sums import summed
 from .parameters import Parameters
-from .shared import summed
 
 
 class Batch(eqx.Module):

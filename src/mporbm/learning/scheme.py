@@ -16,12 +16,11 @@ import numpy as np
 from jax import Array
 
 from ..machine import Coupling, Machine
-from ..machine.bits import split
+from ..machine.hash_rng import split
 from .gauge import carried, natural, shares
 from .gradient import Batch, GradientInfo, gradient
 from .monitor import Snapshot, snapshot
-from .negative import NegativePhase
-from .packed import unpacked
+from .negative_phases import NegativePhase
 from .parameters import Parameters, n_factors
 
 
@@ -131,7 +130,7 @@ class Scheme(eqx.Module):
 
     def batch(self, machine: Any, stored: Any, weight: Array) -> Batch:
         """Samples as they are stored, ready for `step`."""
-        visible = unpacked(stored).reshape(-1, *machine.visible_shape)
+        visible = stored.reshape(-1, *machine.visible_shape)
         visible = visible.astype(machine.coupling.dtype)
         return Batch(machine.visible_units.of_values(visible), weight)
 

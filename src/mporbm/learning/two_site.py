@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 
 from ..machine import Machine, MPOCoupling
-from ..machine.bits import split
+from ..machine.hash_rng import split
 from ..tensor import MPO
 from .gauge import padded
 from .gradient import Batch

@@ -6,7 +6,6 @@ from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MP
 from .labels import LabelledMachine
 from .layered import LayeredCoupling, deep_boltzmann
 from .machine import Machine
-from .mps_machine import MPSMachine
 from .units import Bernoulli, Copies, Gaussian, Units
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "LabelledMachine",
     "LayeredCoupling",
     "MPOCoupling",
-    "MPSMachine",
     "Machine",
     "Model",
     "Units",

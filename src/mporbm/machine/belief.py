@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..tensor.plan import N_USES
-from .bits import split
+from .hash_rng import split
 from .layered import LayeredCoupling
 from .machine import Machine
 from .units import Units

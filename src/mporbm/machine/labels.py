@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from ..tensor.check import check_array, check_key
-from .bits import random_bits, split
+from .hash_rng import random_bits, split
 from .machine import Machine
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from ..tensor.check import check_array
-from .bits import random_bits
+from .hash_rng import random_bits
 
 
 class Units(eqx.Module):

@@ -3,7 +3,6 @@
 from .ais import LogPartition, log_partition
 from .evidence import Evidence, Posterior, observe
 from .gibbs import gibbs, gibbs_step, independent_units
-from .hidden import hidden_gibbs
 from .labels import labelled_gibbs, labelled_gibbs_step
 from .tempering import Tempering, TemperingInfo
 
@@ -15,7 +14,6 @@ __all__ = [
     "TemperingInfo",
     "gibbs",
     "gibbs_step",
-    "hidden_gibbs",
     "independent_units",
     "labelled_gibbs",
     "labelled_gibbs_step",

@@ -13,7 +13,7 @@ from jax import Array
 from jax.scipy.special import entr
 
 from ..machine import DeepBelief, Machine
-from ..machine.bits import random_bits, split
+from ..machine.hash_rng import random_bits, split
 from ..machine.layered import layered
 from ..tensor.plan import MANY_USES
 from .evidence import Evidence, mean_field, posterior_sample

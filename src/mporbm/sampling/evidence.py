@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Bernoulli, DeepBelief, Gaussian, Model
-from ..machine.bits import split
+from ..machine.hash_rng import split
 from ..tensor.plan import MANY_USES
 
 BURN_IN = 0.2

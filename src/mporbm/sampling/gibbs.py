@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
-from ..machine.bits import split
+from ..machine.hash_rng import split
 
 
 def gibbs_step(key: Array, machine: Machine, visible: Any, inverse_temperature: Any = 1.0) -> Array:

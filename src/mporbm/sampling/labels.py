@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import LabelledMachine
-from ..machine.bits import split
+from ..machine.hash_rng import split
 
 Labelled = tuple[Array, Array]
 """Visible states and their labels."""

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
-from ..machine.bits import split
+from ..machine.hash_rng import split
 from ..tensor.check import check_integer
 from .gibbs import gibbs_step, independent_units
 

@@ -1,7 +1,7 @@
 """Sweeps over settings: many trainings, each kept once it is done, and what tells them apart."""
 
-from .kept import perform_all
 from .ranking import MEASURES, Ranked, Ranking, rank
+from .run_cache import perform_all
 from .samples import Samples
 from .trial import Trial
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..paper.outcomes import Outcome
-from ..paper.statistics import CONFIDENCE, paired
+from ..evaluation.run_cache import Outcome
+from ..evaluation.statistics import CONFIDENCE, paired
 
 MEASURES = {"pseudo_log_likelihood": 1, "reconstruction_error": -1, "nearest_neighbour_error": -1}
 """What settings can be compared by; 1 where larger is better."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..paper import neighbours
-from ..paper.outcomes import Outcome, outcome_path
+from ..evaluation import neighbours
+from ..evaluation.run_cache import Outcome, outcome_path
 from .samples import BLOCK, Samples
 
 REVISION = 1

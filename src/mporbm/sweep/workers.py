@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from reproduction.runs import available_cores
 
-from ..learning import DivergenceWarning
-from ..paper.outcomes import Outcome
-from ..paper.runs import available_cores
+from ..evaluation.run_cache import Outcome
+from ..training import DivergenceWarning
 from .samples import Samples
 from .trial import Trial
 

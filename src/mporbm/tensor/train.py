@@ -13,7 +13,6 @@ from jax import Array
 from numpy.typing import NDArray
 
 from . import svd
-from .chain import grams
 from .check import (
     check_array,
     check_choice,
@@ -22,6 +21,7 @@ from .check import (
     check_sequence,
     check_tolerance,
 )
+from .environments import grams
 from .network import Node
 from .random import factor_std, normal_arrays
 from .ranks import Boundary, check_ranks, rank_caps

@@ -1,0 +1,8 @@
+"""The data sets of the paper, as scikit-learn's own loaders give them."""
+
+from .alphadigits import load_alphadigits
+from .arcene import load_arcene
+from .coil100 import load_coil100
+from .drivface import load_drivface
+
+__all__ = ["load_alphadigits", "load_arcene", "load_coil100", "load_drivface"]

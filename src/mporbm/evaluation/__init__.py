@@ -1,0 +1,1 @@
+"""How results are kept and compared: outcome cache, intervals, nearest neighbours."""

@@ -1,0 +1,45 @@
+"""Sums over samples that devices share (`mporbm.training.devices`): one message for each."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec
+
+AXIS = "samples"
+Sums = TypeVar("Sums")
+
+
+def summed(
+    function: Callable[..., tuple[Sums, Array]], machine: Any, *batches: Any
+) -> tuple[Sums, Array]:
+    """``function(machine, *batches)``: sums over samples, and the largest of something.
+
+    Where devices share the samples each takes its own, and what they send is as large as the sums,
+    not as what these were computed from.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if AXIS not in mesh.axis_names:
+        return function(machine, *batches)
+
+    def own(machine: Any, *batches: Any) -> tuple[Sums, Array]:
+        sums, largest = function(machine, *batches)
+        # In a place of its own, the largest is part of the same message.
+        places = jnp.zeros(mesh.shape[AXIS], largest.dtype)
+        places = places.at[jax.lax.axis_index(AXIS)].set(largest)
+        # Every array would be a message, and a short one takes as long as a long one.
+        message, read = ravel_pytree((sums, places))
+        whole = jax.lax.psum(message, AXIS)  # type: ignore[no-untyped-call]
+        total, every = read(whole)
+        return total, every.max()
+
+    along = [PartitionSpec(AXIS)] * len(batches)  # type: ignore[no-untyped-call]
+    everywhere = PartitionSpec()  # type: ignore[no-untyped-call]
+    shared = jax.shard_map(
+        own, in_specs=(everywhere, *along), out_specs=everywhere, check_vma=False
+    )
+    answer: tuple[Sums, Array] = shared(machine, *batches)
+    return answer

@@ -1,0 +1,185 @@
+"""Negative phases: how samples of the model are drawn while it learns.
+
+Each is an ``(init, step)`` pair. ``init(key, machine, n_chains)`` gives the state of the chains;
+``step(key, machine, state, data)`` moves them and gives the new state and the samples, weighted.
+"""
+
+from abc import abstractmethod
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..machine import Machine
+from ..machine.hash_rng import split
+from ..sampling import Tempering, gibbs, independent_units
+from ..sampling.tempering import TemperingState
+from .gauge import natural, shares
+from .gradient import Batch, gradient
+from .parameters import Parameters
+
+EVERYWHERE = -1
+"""Stands for the axis of chains of an array that has none: each device has all of it."""
+NegativePhaseName = Literal["cd", "pcd", "fpcd", "pt"]
+
+
+class NegativePhase(eqx.Module):
+    """How model samples are drawn: `n_gibbs` steps of a chain for every update."""
+
+    n_gibbs: int = eqx.field(static=True)
+
+    def __init__(self, n_gibbs: int = 1):
+        self.n_gibbs = n_gibbs
+
+    @abstractmethod
+    def init(self, key: Array, machine: Machine, n_chains: int) -> Any:
+        """The state of the chains before the first update."""
+
+    @abstractmethod
+    def step(self, key: Array, machine: Machine, state: Any, data: Batch) -> tuple[Any, Batch]:
+        """The chains after some steps, and the samples they give."""
+
+    def chain_axes(self, state: Any) -> Any:
+        """For each array of a state, the axis along which chains lie: they can be shared out."""
+        return jax.tree.map(lambda _: 0, state)
+
+
+class ContrastiveDivergence(NegativePhase):
+    """CD-K: chains that start at the data anew for every update (Hinton 2002; Algorithm 1)."""
+
+    def init(self, key: Array, machine: Machine, n_chains: int) -> None:
+        """Nothing to remember."""
+
+    def step(self, key: Array, machine: Machine, state: None, data: Batch) -> tuple[None, Batch]:
+        """K Gibbs steps away from the data, with their weights."""
+        return None, Batch(gibbs(key, machine, data.visible, self.n_gibbs), data.weight)
+
+
+class PersistentCD(NegativePhase):
+    """PCD: chains that go on from update to update (Tieleman 2008)."""
+
+    def init(self, key: Array, machine: Machine, n_chains: int) -> Array:
+        """Independent visible units at the rates that the visible bias gives them."""
+        return independent_units(key, machine, (n_chains,))
+
+    def step(self, key: Array, machine: Machine, state: Array, data: Batch) -> tuple[Array, Batch]:
+        """K Gibbs steps."""
+        visible = gibbs(key, machine, state, self.n_gibbs)
+        return visible, equal_weights(visible)
+
+
+class FastState(eqx.Module):
+    """Chains, and the fast weights that push them on."""
+
+    visible: Array
+    fast: Parameters
+
+    def forget_factors(self) -> "FastState":
+        """The same with fast biases only."""
+        zeros = tuple(jnp.zeros_like(factor) for factor in self.fast.factors)
+        biases = self.fast.visible_bias, self.fast.hidden_bias
+        return FastState(self.visible, Parameters(zeros, *biases))
+
+
+class FastPersistentCD(NegativePhase):
+    """FPCD: persistent chains that see the parameters plus *fast* ones (Tieleman & Hinton 2009).
+
+    The fast parameters learn from the same gradient as the regular ones and are forgotten by 5 %
+    with every update: they raise the energy where the chains are, so that these move on. For a
+    factorised coupling there is a fast offset for every factor.
+    """
+
+    learning_rate: Array
+    bias_rate: Array
+    gauge: bool = eqx.field(static=True)
+
+    DECAY = 0.95
+
+    def __init__(
+        self,
+        n_gibbs: int = 1,
+        learning_rate: Any = 0.01,
+        gauge: bool = True,
+        *,
+        bias_rate: Any = None,
+    ):
+        super().__init__(n_gibbs)
+        self.learning_rate = jnp.asarray(learning_rate, float)
+        self.bias_rate = jnp.asarray(learning_rate if bias_rate is None else bias_rate, float)
+        self.gauge = gauge
+
+    def init(self, key: Array, machine: Machine, n_chains: int) -> FastState:
+        """Chains as of `PersistentCD`, fast parameters of zero."""
+        return FastState(
+            independent_units(key, machine, (n_chains,)), Parameters.zeros_like(machine)
+        )
+
+    def chain_axes(self, state: FastState) -> Any:
+        """The first; fast parameters have none."""
+        nowhere = jax.tree.map(lambda _: EVERYWHERE, state)
+        return eqx.tree_at(lambda s: s.visible, nowhere, 0)
+
+    def step(
+        self, key: Array, machine: Machine, state: FastState, data: Batch
+    ) -> tuple[FastState, Batch]:
+        """K Gibbs steps of the machine with fast parameters, which then learn and decay."""
+        regular = Parameters.of(machine)
+        both: Parameters = jax.tree.map(jnp.add, regular, state.fast)
+        visible = gibbs(key, both.into(machine), state.visible, self.n_gibbs)
+        samples = equal_weights(visible)
+        ascent, _ = gradient(machine, data, samples)
+        factors = ascent.factors
+        if self.gauge:
+            share = shares(machine.coupling, range(len(factors)))
+            steps = natural(machine.coupling, factors)
+            factors = tuple(None if g is None else share[k] * g for k, g in enumerate(steps))
+
+        def learn(fast: Array, ascent: Array, rate: Array) -> Array:
+            return (self.DECAY * fast + rate * ascent).astype(fast.dtype)
+
+        old = state.fast
+        pairs = zip(old.factors, factors, strict=True)
+        fast = Parameters(
+            tuple(learn(f, g, self.learning_rate) for f, g in pairs),
+            learn(old.visible_bias, ascent.visible_bias, self.bias_rate),
+            learn(old.hidden_bias, ascent.hidden_bias, self.bias_rate),
+        )
+        return FastState(visible, fast), samples
+
+
+class ParallelTempering(NegativePhase):
+    """PT: the coldest chains of a parallel tempering (Desjardins et al. 2010)."""
+
+    tempering: Tempering
+
+    def __init__(self, n_gibbs: int = 1, n_temperatures: int = 10):
+        super().__init__(n_gibbs)
+        self.tempering = Tempering(n_temperatures)
+
+    def init(self, key: Array, machine: Machine, n_chains: int) -> TemperingState:
+        """Chains at every temperature."""
+        return self.tempering.init(key, machine, n_chains)
+
+    def chain_axes(self, state: TemperingState) -> Any:
+        """The one after that of the temperatures."""
+        nowhere = jax.tree.map(lambda _: EVERYWHERE, state)
+        return eqx.tree_at(lambda s: s.visible, nowhere, 1)
+
+    def step(
+        self, key: Array, machine: Machine, state: TemperingState, data: Batch
+    ) -> tuple[TemperingState, Batch]:
+        """K steps of Gibbs sampling and exchanges."""
+        machine = machine.planned(self.tempering.n_temperatures * len(state.visible[0]))
+
+        def move(state: TemperingState, key: Array) -> tuple[TemperingState, None]:
+            return self.tempering.step(key, machine, state)[0], None
+
+        state, _ = jax.lax.scan(move, state, split(key, self.n_gibbs))
+        return state, equal_weights(state.visible[-1])
+
+
+def equal_weights(visible: Array) -> Batch:
+    """Samples that count the same."""
+    return Batch(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))

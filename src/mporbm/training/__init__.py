@@ -1,0 +1,18 @@
+"""The training loop: data sources, checkpoints, locks, signals, devices and processes."""
+
+from .checkpoint import CheckpointWarning
+from .loop import DivergenceWarning, Settings, Training
+from .packed_bits import PackedBits
+from .safetensors_io import FileFormatError
+from .sources import ArraySource, StreamSource
+
+__all__ = [
+    "ArraySource",
+    "CheckpointWarning",
+    "DivergenceWarning",
+    "FileFormatError",
+    "PackedBits",
+    "Settings",
+    "StreamSource",
+    "Training",
+]

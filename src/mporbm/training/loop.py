@@ -1,0 +1,402 @@
+"""The training loop: the only place that knows of epochs, files, progress and signals."""
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from threadpoolctl import threadpool_limits
+
+from ..learning.gauge import tidied
+from ..learning.monitor import weight_norm
+from ..learning.negative_phases import FastState
+from ..learning.parameters import Parameters
+from ..learning.rates import Schedule, schedule_factor
+from ..learning.scheme import LearningState, Rates, Rule, Scheme
+from ..learning.two_site import TwoSite, truncate, used_ranks
+from ..machine import Model, MPOCoupling
+from . import checkpoint
+from .compiler import compiled
+from .devices import Team, agreed, largest
+from .packed_bits import unpacked
+from .signals import Interrupts
+from .sources import ArraySource, Block, Source
+
+N_WATCHED, WATCHED_ENTRIES = 128, 2**22
+"""The most samples that are watched every epoch, and visible values unless a batch has more."""
+N_WATCHED_UNITS = 4
+"""Visible units whose conditionals estimate the pseudo-likelihood of watched samples."""
+N_VALIDATED, N_VALIDATED_UNITS, VALIDATED_ENTRIES = 1024, 16, 2**24
+"""The most samples, units and visible values together that a validation score looks at."""
+MOST_UNITS = 2**24
+"""Watched units are among the first so many."""
+MAX_BACK_OFFS = 10
+
+
+class DivergenceWarning(UserWarning):
+    """Fields became too large or not finite; the last good parameters were kept."""
+
+
+class BlockInfo(eqx.Module):
+    """What the batches of a block showed."""
+
+    gradient_norm: Array
+    n_batches: Array
+    healthy: Array
+
+
+def run_block(
+    scheme: Scheme,
+    rule: Rule,
+    state: LearningState,
+    block: tuple[Any, Any, Array],
+    key: Array,
+    first: Array,
+    rates: Rates,
+    field_limit: Array,
+    team: Team | None = None,
+) -> tuple[LearningState, BlockInfo]:
+    """All batches of a block, one after the other.
+
+    The key of a batch depends on its number in the epoch only. From the first unhealthy batch on
+    nothing moves; batches of padding alone move nothing.
+    """
+    rows, index, weight = block
+    dtype = state.machine.coupling.dtype
+
+    def body(
+        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array, Array, Array]
+    ) -> tuple[tuple[LearningState, BlockInfo], None]:
+        state, info = carry
+        key, chosen, weight, total, n_weights = batch
+        used = total > 0.0
+        share = (weight / jnp.where(used, total, 1.0)).astype(dtype)
+        stored = unpacked(chosen if rows is None else rows[chosen])
+        data = scheme.batch(state.machine, stored, share)
+        # A batch of heavier samples makes a longer step: every sample counts by its own weight.
+        heavy = rates * (total / jnp.maximum(n_weights, 1))
+        new, step = scheme.step(key, rule, state, data, heavy)
+        healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
+        healthy = info.healthy & (healthy | ~used)
+        moves = healthy & used
+        state = jax.tree.map(lambda a, b: jnp.where(moves, a, b), new, state)
+        if team is not None:
+            state = team.held(rule.negative_phase, state)
+        gradient_norm = jnp.where(moves, step.gradient_norm, 0.0)
+        return (
+            state,
+            BlockInfo(info.gradient_norm + gradient_norm, info.n_batches + moves, healthy),
+        ), None
+
+    start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
+    numbers = first + jnp.arange(len(weight))
+    keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
+    batches = (keys, index, weight, weight.sum(axis=1), (weight > 0.0).sum(axis=1))
+    with nullcontext() if team is None else team.at_work():
+        (state, info), _ = jax.lax.scan(body, (state, start), batches)
+    return state, info
+
+
+class Settings(eqx.Module):
+    """How long to train, and what to do on the way."""
+
+    n_iter: int
+    batch_size: int
+    schedule: Schedule
+    tolerance: float
+    """What `TwoSite` drops of W at the end of an epoch, relative to its norm."""
+    n_iter_no_change: int | None
+    """Stop after so many epochs without a better validation score; None trains to the end."""
+    on_divergence: Literal["stop", "back-off"]
+    checkpoint: str | None
+    checkpoint_interval: int
+    shuffle: bool = True
+
+
+class Training:
+    """One run of training, from its first epoch or from a checkpoint."""
+
+    def __init__(
+        self,
+        scheme: Scheme,
+        rule: Rule,
+        machine: Model,
+        source: Source,
+        validation: Source | None,
+        rates: Rates,
+        seed: int,
+        settings: Settings,
+        *,
+        identity: dict[str, Any] | None = None,
+        continued: LearningState | None = None,
+        progress: checkpoint.Progress | None = None,
+    ):
+        self.scheme, self.rule, self.rates, self.seed = scheme, rule, rates, seed
+        self.source, self.validation, self.settings = source, validation, settings
+        self.key = _own_key(jax.random.key(seed))
+        self.state = _init(scheme, rule, self.key, machine, settings.batch_size)
+        if continued is not None and _alike(continued, self.state):
+            self.state = continued
+        self.progress = progress or checkpoint.Progress()
+        self.best_machine: Any = None
+        # A stream has no shares; who has not asked for several processes trains on one device.
+        shared = isinstance(source, ArraySource) or jax.process_count() > 1
+        self._team = Team.of(settings.batch_size) if shared else None
+        n_visible = math.prod(machine.visible_shape)
+        self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
+        n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
+        self._watched = source.head(n_watched)
+        n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
+        self._validated = None if validation is None else validation.head(n_validated)
+        # The same for both, so that their scores can be compared.
+        n_units = N_WATCHED_UNITS if validation is None else N_VALIDATED_UNITS
+        rng = np.random.default_rng(seed)
+        units = rng.permutation(min(n_visible, MOST_UNITS)).astype(np.int32)
+        self._units = jax.device_put(units[:n_units])
+        self._field_limit = jnp.asarray(scheme.field_limit(machine, self._watched))
+        self.identity = {
+            **(identity or {}),
+            "data": source.fingerprint(),
+            "validation": None if validation is None else validation.fingerprint(),
+            "seed": seed,
+        }
+        if settings.checkpoint is not None and checkpoint.exists(settings.checkpoint):
+            self._resume(settings.checkpoint)
+
+    @property
+    def machine(self) -> Any:
+        """The machine as it is now; with early stopping, the best one so far."""
+        return self.state.machine if self.best_machine is None else self.best_machine
+
+    def run(self, on_epoch: Callable[["Training"], bool] | None = None) -> None:
+        """Train until the last epoch, an early stop, a divergence or a signal.
+
+        `on_epoch` is called after every epoch and ends the training by returning True.
+        """
+        # LAPACK's threads spin between its short calls and take the cores from XLA's.
+        with Interrupts() as interrupts, threadpool_limits(1, user_api="blas"):
+            while self.progress.epoch < self.settings.n_iter and not self.progress.stopped:
+                if not self._epoch(interrupts):
+                    break
+                self.progress.stopped = self._no_change()
+                if self._checkpoint_due():
+                    self._save()
+                if agreed(on_epoch is not None and on_epoch(self)):
+                    break
+                if self._interrupted(interrupts):
+                    break
+            if interrupts.signal is not None:
+                self._save()
+                interrupts.obey()
+
+    def _epoch(self, interrupts: Interrupts) -> bool:
+        """One epoch, again with smaller rates if it diverges; whether to go on."""
+        while True:
+            started = time.perf_counter()
+            begin = self.state, self.progress.copy()
+            if self._run_blocks(interrupts) and agreed(self._record(time.perf_counter() - started)):
+                return True
+            self.state, self.progress = begin
+            rate = float(self.rates.coupling) * self.progress.rate_factor
+            epoch, smaller = self.progress.epoch + 1, rate / 4.0
+            if self.settings.on_divergence == "stop" or not self.source.restartable:
+                warnings.warn(
+                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch}; the "
+                    f"parameters before it were kept and training stopped. Try "
+                    f"learning_rate={smaller:.2g}, or on_divergence='back-off'.",
+                    DivergenceWarning,
+                    stacklevel=2,
+                )
+                return False
+            if self.progress.n_back_offs == MAX_BACK_OFFS:
+                warnings.warn(
+                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch} after "
+                    f"{MAX_BACK_OFFS} back-offs; the parameters before it were kept and training "
+                    f"stopped. Check the scale of the data.",
+                    DivergenceWarning,
+                    stacklevel=2,
+                )
+                return False
+            self.progress.n_back_offs += 1
+            self.progress.rate_factor /= 4.0
+            # The larger rate is still in the velocity.
+            still = jax.tree.map(jnp.zeros_like, self.state.velocity)
+            self.state = eqx.tree_at(lambda s: s.velocity, self.state, still)
+
+    def _run_blocks(self, interrupts: Interrupts) -> bool:
+        """The blocks of an epoch from where it stands; whether all were healthy."""
+        progress, batch_size, team = self.progress, self.settings.batch_size, self._team
+        epoch_key = jax.random.fold_in(self.key, np.uint32(progress.epoch + 1))
+        factor = self._rate_factor()
+        rates = Rates(float(self.rates.coupling) * factor, float(self.rates.bias) * factor)
+        rng = np.random.default_rng([self.seed, progress.epoch]) if self.settings.shuffle else None
+        state, common = self.state, (self.scheme, self.rule, epoch_key, rates, self._field_limit)
+        share = None
+        if team is not None:
+            state, common = team.spread(self.rule.negative_phase, state), team.everywhere(common)
+            share = team.share(batch_size)
+        scheme, rule, epoch_key, rates, field_limit = common
+        pending: BlockInfo | None = None
+        for block in self.source.blocks(rng, batch_size, progress.n_blocks, share):
+            # While a block is computed the next one is read; its verdict is asked for after that.
+            if pending is not None and not self._account(pending):
+                return False
+            if self._interrupted(interrupts):
+                self.state = self._whole(state)
+                self._save()
+                interrupts.obey()
+            first = np.int32(progress.n_blocks * len(block.weight))
+            placed, first = _on_devices(team, block, first)
+            state, pending = self._block(
+                scheme, rule, state, placed, epoch_key, first, rates, field_limit, team
+            )
+            progress.n_blocks += 1
+        # Between epochs every process has everything.
+        self.state = self._whole(state)
+        return pending is None or self._account(pending)
+
+    def _whole(self, state: LearningState) -> LearningState:
+        if self._team is None:
+            return state
+        whole: LearningState = self._team.gathered(state)
+        return whole
+
+    def _interrupted(self, interrupts: Interrupts) -> bool:
+        """Whether any process has received a signal, which all then obey."""
+        number = largest(interrupts.signal or 0)
+        if number:
+            interrupts.signal = number
+        return bool(number)
+
+    def _rate_factor(self) -> float:
+        """What back-offs and the schedule make of the rates in this epoch."""
+        share = self.progress.epoch / max(self.settings.n_iter, 1)
+        return self.progress.rate_factor * schedule_factor(self.settings.schedule, share)
+
+    def _account(self, info: BlockInfo) -> bool:
+        self.progress.gradient_norm += float(info.gradient_norm)
+        self.progress.n_batches += int(info.n_batches)
+        return bool(info.healthy)
+
+    def _record(self, seconds: float) -> bool:
+        """End an epoch, unless its last batches diverged: truncate, watch, remember the best."""
+        progress = self.progress
+        norm = float(weight_norm(self.state.machine.coupling))
+        if not np.isfinite(norm):
+            return False
+        before = self.state.machine.coupling
+        self._tidy_bonds(norm)
+        machine = self.state.machine
+        if machine.coupling is not before:
+            norm = float(weight_norm(machine.coupling))
+        seen = self.scheme.watch(machine, jax.device_put(self._watched), self._units)
+        # The margin is for samples that are not watched: no epoch may begin out of bounds.
+        if not float(seen.largest_field) < 0.5 * float(self._field_limit):
+            return False
+        entry: dict[str, Any] = {
+            "epoch": progress.epoch + 1,
+            "learning_rate": float(self.rates.coupling) * self._rate_factor(),
+            "reconstruction_error": float(seen.reconstruction_error),
+            "score": float(seen.score),
+            "free_energy": float(seen.free_energy),
+            "gradient_norm": progress.gradient_norm / max(progress.n_batches, 1),
+            "weight_norm": norm,
+            "seconds": seconds,
+        }
+        if isinstance(machine.coupling, MPOCoupling):
+            entry["ranks"] = list(used_ranks(machine.coupling.mpo))
+        if self._validated is not None:
+            other = self.scheme.watch(machine, jax.device_put(self._validated), self._units)
+            entry["validation_score"] = float(other.score)
+            entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
+        progress.end_epoch(entry)
+        if self.settings.n_iter_no_change is not None and self._validated is not None:
+            score = entry["validation_score"]
+            if score > progress.best_score:
+                progress.best_score, progress.best_epoch = score, progress.epoch
+                self.best_machine = machine
+        return True
+
+    def _tidy_bonds(self, norm: float) -> None:
+        """Let ranks fall that the two-site scheme has raised; else balance cores that need it."""
+        machine, coupling = self.state.machine, self.state.machine.coupling
+        if isinstance(self.scheme, TwoSite):
+            # Directions need time to show which of them matter: strict from half-time on.
+            share = min(2.0 * (self.progress.epoch + 1) / self.settings.n_iter, 1.0)
+            machine = truncate(machine, share * self.settings.tolerance)
+            self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
+        elif self.rule.gauge and isinstance(coupling, MPOCoupling):
+            mpo = coupling.mpo
+            if mpo.boundary == "open" and (tidy := tidied(mpo, norm)) is not mpo:
+                biases = machine.visible_bias, machine.hidden_bias
+                machine = Parameters(tidy.cores, *biases).into(machine)
+                self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
+                if isinstance(self.state.chains, FastState):
+                    # Fast factors are offsets in the gauge that was.
+                    chains = self.state.chains.forget_factors()
+                    self.state = eqx.tree_at(lambda s: s.chains, self.state, chains)
+
+    def _no_change(self) -> bool:
+        patience = self.settings.n_iter_no_change
+        if patience is None or self.validation is None:
+            return False
+        return self.progress.epoch - self.progress.best_epoch >= patience
+
+    def _checkpoint_due(self) -> bool:
+        ended = self.progress.stopped or self.progress.epoch == self.settings.n_iter
+        return ended or self.progress.epoch % self.settings.checkpoint_interval == 0
+
+    def _save(self) -> None:
+        if self.settings.checkpoint is not None and jax.process_index() == 0:
+            checkpoint.save(
+                self.settings.checkpoint,
+                {"state": self.state, "best": self.best_machine},
+                self.progress,
+                self.identity,
+                [float(self.rates.coupling), float(self.rates.bias)],
+            )
+
+    def _resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on from a checkpoint, which every process reads."""
+        template = {"state": self.state, "best": self.state.machine}
+        trees, self.progress, rates = checkpoint.load(path, template, self.identity)
+        self.state, self.best_machine = trees["state"], trees["best"]
+        self.rates = Rates(*rates)
+        if agreed(self.progress.epoch) != self.progress.epoch:
+            raise ValueError(
+                f"checkpoint={os.fspath(path)!r}: expected the same file in all processes, got one "
+                f"of epoch {self.progress.epoch} and one of {agreed(self.progress.epoch)}; put it "
+                f"into a folder that all of them share."
+            )
+
+
+@jax.jit
+def _own_key(key: Array) -> Array:
+    """The key of training among those of a seed; compiled, for its parts would be one by one."""
+    return jax.random.split(key, 3)[1]
+
+
+@eqx.filter_jit
+def _init(scheme: Scheme, rule: Rule, key: Array, machine: Model, n_chains: int) -> LearningState:
+    return scheme.init(jax.random.fold_in(key, 0), rule, machine, n_chains)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two states have the same structure, shapes and types."""
+    shapes = [jax.tree.map(lambda x: (x.shape, str(x.dtype)), tree) for tree in (one, other)]
+    return bool(shapes[0] == shapes[1])
+
+
+def _on_devices(team: Team | None, block: Block, first: Any) -> tuple[Any, Any]:
+    if team is None:
+        placed: tuple[Any, Any] = jax.device_put((tuple(block), first))
+        return placed
+    return (None, *team.batches(tuple(block[1:]))), team.everywhere(first)

@@ -1,0 +1,316 @@
+"""Training data: arrays in memory, memory-mapped files and streams, cut into blocks of batches.
+
+A block is what one compiled call works through. Small data are one block that stays on the device;
+of larger data only a block or two is in memory at a time. Rows keep their type (bool, uint8,
+float), and bits stay packed, until a batch is used.
+"""
+
+import itertools
+import mmap
+import zlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .packed_bits import unpacked
+from .zarr_rows import StoredRows
+
+BLOCK_BYTES = 2**24
+"""The most data of one block that comes from a file or a stream."""
+RESIDENT_BYTES = 2**28
+"""The most data that is kept on the device as a whole."""
+PADDING = -1
+"""The number of a row that stands for none."""
+
+
+class Block(NamedTuple):
+    """Rows, and for each batch which rows it takes with which weights (0 for padding).
+
+    Weights are 1 in the mean over all rows that have any. A process that reads only its share of
+    each batch has no rows to choose from: `chosen` are they themselves.
+    """
+
+    rows: Any
+    chosen: Any
+    weight: NDArray[np.float32]
+
+
+class Source:
+    """Rows (n, *shape) that are read once per epoch."""
+
+    restartable = True
+    """Whether an epoch can be read again."""
+
+    @abstractmethod
+    def blocks(
+        self,
+        rng: np.random.Generator | None,
+        batch_size: int,
+        skip: int = 0,
+        share: slice | None = None,
+    ) -> Iterator[Block]:
+        """The blocks of an epoch but the first `skip`, shuffled if there is a generator.
+
+        With a `share` only those places of every batch are read.
+        """
+
+    @abstractmethod
+    def head(self, n_rows: int) -> Any:
+        """Up to `n_rows` rows to watch and to measure scales with."""
+
+    @abstractmethod
+    def fingerprint(self) -> dict[str, Any]:
+        """What tells these data from others."""
+
+    def n_batches(self, batch_size: int) -> int | None:
+        """The batches of an epoch, if known."""
+        return None
+
+
+class ArraySource(Source):
+    """An array, in memory, in a file or a store, with a weight for each row; or some of its rows.
+
+    Or rows of several arrays: a pytree that knows its `shape`, `dtype`, `nbytes` and length, and
+    gives rows by an index, such as packed bits.
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        weight: NDArray[Any] | None = None,
+        used: NDArray[np.intp] | None = None,
+    ):
+        self.rows = rows
+        self.weight = np.ones(len(rows), np.float32) if weight is None else weight
+        self.used = np.arange(len(rows)) if used is None else used
+        weights = self.weight[self.used]
+        self._mean_weight = weights[weights > 0.0].mean() if weights.any() else 1.0
+        self.resident = file_behind(rows) is None and rows.nbytes <= RESIDENT_BYTES
+        self._on_device: Any = None
+
+    def n_batches(self, batch_size: int) -> int:
+        """The batches of an epoch, the last one perhaps padded."""
+        return -(-len(self.used) // batch_size)
+
+    def blocks(
+        self,
+        rng: np.random.Generator | None,
+        batch_size: int,
+        skip: int = 0,
+        share: slice | None = None,
+    ) -> Iterator[Block]:
+        """Rows in a new order for every generator."""
+        n_batches = per_block = self.n_batches(batch_size)
+        if not self.resident:
+            row_bytes = max(self.rows.nbytes // len(self.rows), 1)
+            per_block = min(n_batches, max(BLOCK_BYTES // (row_bytes * batch_size), 1))
+        size, shape = per_block * batch_size, (per_block, batch_size)
+        order = self._order(rng, size, batch_size)
+        for start in range(skip * size, len(order), size):
+            chosen = np.full(size, PADDING)
+            chosen[: len(order) - start] = order[start : start + size]
+            known = chosen != PADDING
+            weight = np.where(known, self.weight[chosen] / self._mean_weight, 0.0)
+            weight = weight.astype(np.float32).reshape(shape)
+            if share is not None:
+                own = chosen.reshape(shape)[:, share]
+                stored = self._gathered(own.reshape(-1))
+                rows = jax.tree.map(lambda a, n=own.shape: a.reshape(*n, *a.shape[1:]), stored)
+                yield Block(None, rows, weight[:, share])
+            elif self.resident:
+                if self._on_device is None:
+                    self._on_device = jax.device_put(self.rows)
+                index = np.where(known, chosen, 0).astype(np.int32).reshape(shape)
+                yield Block(self._on_device, index, weight)
+            else:
+                index = np.arange(size, dtype=np.int32).reshape(shape)
+                yield Block(self._gathered(chosen), index, weight)
+
+    def _order(
+        self, rng: np.random.Generator | None, size: int, batch_size: int
+    ) -> NDArray[np.intp]:
+        """The rows of an epoch in the order of their use, in blocks of a size.
+
+        Of rows that are stored in chunks a block takes whole chunks, one after the other in random
+        order. A batch has one row of each run of them, at the same place: whoever reads some places
+        of all batches reads some runs.
+        """
+        if rng is None:
+            return self.used
+        stored = file_behind(self.rows)
+        if not isinstance(stored, StoredRows):
+            return rng.permutation(self.used)
+        chunk = self.used // stored.n_together
+        rank = rng.permutation(chunk.max(initial=0) + 1)
+        order = np.full(self.n_batches(batch_size) * batch_size, PADDING)
+        order[: len(self.used)] = self.used[np.argsort(rank[chunk], kind="stable")]
+        for start in range(0, len(order), size):
+            runs = order[start : start + size].reshape(batch_size, -1)
+            order[start : start + size] = rng.permuted(runs, axis=1).T.reshape(-1)
+        return order
+
+    def head(self, n_rows: int) -> Any:
+        """Rows at even distances."""
+        n_chosen = min(n_rows, len(self.used))
+        chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
+        return unpacked(self._gathered(chosen))
+
+    def _gathered(self, chosen: NDArray[Any]) -> Any:
+        """Some rows in memory as they are stored; zeros for padding."""
+
+        def gathered(stored: Any) -> NDArray[Any]:
+            target = np.zeros((len(chosen), *stored.shape[1:]), stored.dtype)
+            gather(stored, chosen, target)
+            return target
+
+        return jax.tree.map(gathered, self.rows)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Shape, type and a check sum of some rows and of all weights."""
+        return {
+            "shape": [len(self.used), *self.rows.shape[1:]],
+            "dtype": str(self.rows.dtype),
+            "checksum": _checksum(self.head(64)),
+            "weights": zlib.crc32(self.weight[self.used].tobytes()),
+        }
+
+
+class StreamSource(Source):
+    """Arrays of rows from an iterator that `restart` makes anew for every epoch.
+
+    Rows are shuffled within a block; their order between blocks is that of the stream. Packed bits
+    are unpacked as they come.
+    """
+
+    def __init__(
+        self,
+        restart: Callable[[], Iterable[Any]],
+        check: Callable[[Any], NDArray[Any]],
+        restartable: bool = True,
+    ):
+        self.restart = restart
+        self.restartable = restartable
+        self.check = check
+        self._head: NDArray[Any] | None = None
+        self._asked = 0
+        self._begun: Iterator[Any] | None = None
+
+    def blocks(
+        self,
+        rng: np.random.Generator | None,
+        batch_size: int,
+        skip: int = 0,
+        share: slice | None = None,
+    ) -> Iterator[Block]:
+        """Blocks of equal size; the last one is padded."""
+        if share is not None:
+            raise ValueError(
+                "X: expected an array, which may be memory-mapped, to train on several devices, "
+                "got a stream, of which every process would have to read all."
+            )
+        empty = True
+        for number, (rows, size) in enumerate(self._regular(batch_size)):
+            empty = False
+            order = np.arange(len(rows)) if rng is None else rng.permutation(len(rows))
+            if number < skip:
+                continue
+            weight, index = np.zeros(size, np.float32), np.zeros(size, np.int32)
+            weight[: len(rows)], index[: len(rows)] = 1.0, order
+            full = np.zeros((size, *rows.shape[1:]), rows.dtype)
+            full[: len(rows)] = rows
+            yield Block(full, index.reshape(-1, batch_size), weight.reshape(-1, batch_size))
+        if empty:
+            raise ValueError(
+                "X: expected an iterator that gives arrays of samples, got an empty one; training "
+                "runs over it once per epoch, so pass a function that makes a new iterator (or an "
+                "object whose __iter__ does)."
+            )
+
+    def _regular(self, batch_size: int) -> Iterator[tuple[NDArray[Any], int]]:
+        """The stream's rows in pieces of one size, and that size."""
+        waiting: list[NDArray[Any]] = []
+        n_waiting, size, short = 0, None, True
+        for piece in self._pieces():
+            rows = self.check(piece)
+            if size is None:
+                row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
+                size = max(min(BLOCK_BYTES // row_bytes, 2**16) // batch_size, 1) * batch_size
+            waiting.append(rows)
+            n_waiting += len(rows)
+            if n_waiting >= size:
+                everything = np.concatenate(waiting) if len(waiting) > 1 else waiting[0]
+                n_full = n_waiting // size
+                for number in range(n_full):
+                    yield everything[number * size : (number + 1) * size], size
+                short = False
+                waiting, n_waiting = [everything[n_full * size :].copy()], n_waiting % size
+        if n_waiting:
+            assert size is not None
+            if short:
+                # The only block needs no more padding than its last batch.
+                size = -(-n_waiting // batch_size) * batch_size
+            yield np.concatenate(waiting), size
+
+    def _pieces(self) -> Iterator[Any]:
+        """The stream from its beginning; what `head` has read of it is not read again."""
+        begun, self._begun = self._begun, None
+        return map(unpacked, self.restart()) if begun is None else begun
+
+    def head(self, n_rows: int) -> NDArray[Any]:
+        """The first rows of the stream."""
+        if self._head is None or len(self._head) == self._asked < n_rows:
+            pieces = self._pieces()
+            taken: list[Any] = []
+            rows: list[NDArray[Any]] = []
+            for piece in pieces:
+                taken.append(piece)
+                rows.append(self.check(piece)[:n_rows])
+                if sum(map(len, rows)) >= n_rows:
+                    break
+            if not taken:
+                next(self.blocks(None, 1))
+            self._begun = itertools.chain(taken, pieces)
+            self._head, self._asked = np.concatenate(rows)[:n_rows], n_rows
+        return self._head[:n_rows]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """A check sum of the first rows."""
+        return {"checksum": _checksum(self.head(64))}
+
+
+def _checksum(rows: Any) -> int:
+    return zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
+
+
+def file_behind(array: Any) -> Any:
+    """What reads rows from a file when they are looked at; None if they are in memory."""
+    while array is not None and not isinstance(array, (np.memmap, mmap.mmap, StoredRows)):
+        array = getattr(array, "base", None)
+    return array
+
+
+def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
+    """Copy rows but for padding, in steps that give the pages of a memory-mapped file back."""
+    row_bytes = max(source.nbytes // max(len(source), 1), 1)
+    # A step may touch a page cluster of 64 KiB for every row; chunks are read once in each.
+    step = max(BLOCK_BYTES // max(row_bytes, 2**16), 1)
+    step = len(chosen) if isinstance(source, StoredRows) else step
+    order = np.argsort(chosen, kind="stable")
+    order = order[np.searchsorted(chosen[order], 0) :]
+    for start in range(0, len(order), step):
+        part = order[start : start + step]
+        target[part] = source[chosen[part]]
+        release(source)
+
+
+def release(array: Any) -> None:
+    """Let the pages of a read-only memory-mapped file go; they are read again when needed."""
+    file = file_behind(array)
+    if isinstance(file, np.memmap) and file.mode in ("r", "r+"):
+        handle = getattr(file, "_mmap", None)
+        if handle is not None and hasattr(mmap, "MADV_DONTNEED"):
+            handle.madvise(mmap.MADV_DONTNEED)

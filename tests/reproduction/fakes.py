@@ -1,0 +1,155 @@
+"""Outcomes of the form that runs have, made up in no time: numbers that differ, but not by chance.
+
+`form` of them is that of real outcomes, which the tests of each experiment compare.
+"""
+
+import hashlib
+import json
+
+import numpy as np
+from reproduction.tasks import TASKS
+
+from reproduction import classification, generation
+
+N_WEIGHTS = {"RBM": 78400, "MvRBM": 560, "TvRBM": 6240, "MPORBM": 22400}
+
+
+def number(*what):
+    """A number from 1 to 31 with two decimals, for each thing another one."""
+    digest = hashlib.sha256(repr(what).encode()).hexdigest()
+    return int(digest, 16) % 3000 / 100 + 1
+
+
+def tables1_3(task):
+    size = [int(n) for n in TASKS[task].value_shape]
+    return {
+        "shape": size,
+        "range": [0, 2 ** TASKS[task].n_bits - 1],
+        "n_samples": 1200,
+        "n_classes": 10,
+        "parts": [340, 430, 430],
+        "source": f"where {task} is from",
+    }
+
+
+def classification_run(task, machine, seed):
+    def errors(*way):
+        return {measure: number(task, machine, seed, way, measure) for measure in MEASURES}
+
+    if machine == "baselines":
+        coded = ("bits", "gray") if TASKS[task].n_bits > 1 else ("bits",)
+        if TASKS[task].n_bits == 1 and TASKS[task].threshold is None:
+            coded = ()
+        ways = ["raw values", *(coding for coding in coded if coding in TASKS[task].codings)]
+        names = [
+            f"1-NN on {way}, {distance}" for way in ways for distance in classification.DISTANCES
+        ]
+        return {"baselines": {name: errors(name) for name in (*names, "majority class")}}
+    large = machine == "RBM" and TASKS[task].n_dense_weights > classification.LARGEST_DENSE
+    (settings, *_) = classification.SETTINGS.get(machine, [{"learning_rate": TASKS[task].rates[0]}])
+
+    def tested(coding, feature, distance):
+        choice = {"coding": coding, "feature": feature, "distance": distance}
+        choice |= {"settings": settings, "n_iter": 3, "stopped": False}
+        validation = [number(task, machine, seed, part) for part in ("validation", "train")]
+        return {**errors((feature, distance)), "validation": validation, "choice": choice}
+
+    columns = {
+        f"{feature}, {distance}": None if large else tested("bits", feature, distance)
+        for feature, distance in classification.COLUMNS
+    }
+    chosen = tested("values" if large else "bits", "field", "cosine")
+    chosen |= errors("chosen")
+    return {"columns": columns, "chosen": chosen, "parameters": 0 if large else 1000 + seed}
+
+
+MEASURES = ("error", "balanced")
+
+
+def figure7_run(rule, rank, n_train, n_asked, n_iter, offline, seed):
+    what = (rule, rank, n_train, seed)
+    if rule == "baselines":
+        return {name: number(*what, name) for name in ("raw values", "binary images")}
+    ways = ("probability, euclidean", "field, euclidean", "field, cosine")
+    columns = {
+        way: {
+            "error": number(*what, way),
+            "validation": number(*what, way, "validation"),
+            "rate": 0.02 if rule == "plain" else "auto",
+            "stopped": False,
+        }
+        for way in ways
+    }
+    return {"columns": columns, "parameters": 1000 + rank}
+
+
+QUESTIONS = ("right", "bottom", "10%", "15%", "20%")
+
+
+def generation_run(machine, n_iter, n_validation, n_test, offline, seed):
+    machines = machine != "baselines"
+    ways = ("one pass", "posterior mean") if machines else ("mean training image", "given as it is")
+    psnr = {way: {q: number(machine, seed, way, q) for q in QUESTIONS} for way in ways}
+    if not machines:
+        return {"psnr": psnr}
+    rng = np.random.default_rng(len(machine))
+
+    def picture():
+        # Two instead of ten: drawing takes its time.
+        return generation.encode(rng.random((2, 28, 28)))
+
+    return {
+        "psnr": psnr,
+        "validation": number(machine, seed),
+        "weight_decay": 0.1,
+        "parameters": N_WEIGHTS[machine],
+        "pictures": {question: picture() for question in QUESTIONS},
+        "original": picture(),
+        "given": {question: picture() for question in QUESTIONS},
+    }
+
+
+def beyond_run(machine, n_train, n_iter, n_validation, n_test, offline, seed):
+    def errors(*ways):
+        return {way: number(machine, seed, way) for way in ways}
+
+    if machine in ("MPOClassRBM", "ClassRBM"):
+        return {"error": errors("own"), "parameters": 2000}
+    if machine == "baselines":
+        return {"error": errors("1-NN", "linear"), "parameters": 7840}
+    rng = np.random.default_rng(len(machine))
+    asked = ("right", "bottom", "20%")
+
+    def picture():
+        return generation.encode(rng.random((2, 28, 28)))
+
+    return {
+        "error": errors("1-NN", "linear"),
+        "psnr": errors(*asked),
+        "parameters": 3000,
+        "pictures": {name: picture() for name in asked},
+        "samples": picture(),
+        "original": picture(),
+        "given": {name: picture() for name in asked},
+    }
+
+
+RUNS = {
+    "tables1_3": tables1_3,
+    "classification": classification_run,
+    "figure7": figure7_run,
+    "generation": generation_run,
+    "beyond": beyond_run,
+}
+
+
+def form(value):
+    """Which entries of which types there are."""
+    if isinstance(value, dict):
+        return {key: form(entry) for key, entry in value.items()}
+    return [*map(form, value)] if isinstance(value, list | tuple) else type(value)
+
+
+def as_kept(outcome):
+    """An outcome as a file keeps it, which must be strict JSON."""
+    return json.loads(json.dumps(outcome, allow_nan=False))

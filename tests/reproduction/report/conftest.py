@@ -1,0 +1,28 @@
+"""The example as a page, and a browser if there is one."""
+
+import pytest
+from report import example
+from report.browser import Browser, program
+from report.markup import parse
+
+from reproduction.report import render
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A folder with the pictures of the example; nothing else is ever written to it."""
+    return example.draw(tmp_path_factory.mktemp("example"))
+
+
+@pytest.fixture(scope="session")
+def page(folder):
+    """The example as a tree of elements."""
+    return parse(render(example.results(), folder))
+
+
+@pytest.fixture(scope="session")
+def browser():
+    if program() is None:
+        pytest.skip("no Chromium is installed: pages are not looked at")
+    with Browser() as running:
+        yield running
