@@ -20,20 +20,23 @@ _LAYERS = (
     "tensor",
     "training",
 )
-_ESTIMATORS = (
-    *("MPORBM", "RBM", "MvRBM", "TvRBM", "MPODBN", "DBN", "MPODBM", "DBM"),
-    *("MPOClassRBM", "ClassRBM"),
-    *("BitPlanes", "Binarize", "load"),
-)
-__all__ = [*_ESTIMATORS, *_LAYERS]
+ESTIMATOR_MODULES = {
+    **dict.fromkeys(("MPORBM", "RBM", "MvRBM", "TvRBM"), "estimators"),
+    **dict.fromkeys(("MPODBN", "DBN", "MPODBM", "DBM"), "estimators"),
+    **dict.fromkeys(("MPOClassRBM", "ClassRBM"), "estimators"),
+    "MPSRBM": "mps",
+}
+"""Where each estimator is."""
+_MODULES = {**ESTIMATOR_MODULES, **dict.fromkeys(("BitPlanes", "Binarize", "load"), "estimators")}
+__all__ = [*_MODULES, *_LAYERS]
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is first asked for: JAX takes seconds to load."""
     if name in _LAYERS:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _ESTIMATORS:
-        return getattr(importlib.import_module(f"{__name__}.estimators"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

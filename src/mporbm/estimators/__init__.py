@@ -1,10 +1,11 @@
 """scikit-learn estimators: machines, deep stacks of them, classifiers; codings of data."""
 
-from .classifier import ClassRBM, MPOClassRBM
+from .belief import DBN, MPODBN
 from .coding import Binarize, BitPlanes
-from .deep import DBM, DBN, MPODBM, MPODBN
-from .machines import MPORBM, RBM, MvRBM, TvRBM
+from .deep_boltzmann import DBM, MPODBM
+from .machines import RBM, MvRBM, TvRBM
 from .model_file import load
+from .mporbm import MPORBM
 
 __all__ = [
     "DBM",
@@ -15,8 +16,6 @@ __all__ = [
     "RBM",
     "Binarize",
     "BitPlanes",
-    "ClassRBM",
-    "MPOClassRBM",
     "MvRBM",
     "TvRBM",
     "load",

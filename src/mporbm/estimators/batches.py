@@ -1,6 +1,5 @@
 """What a trained machine does with many samples: compiled calls on batches of one size."""
 
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
@@ -15,12 +14,9 @@ from numpy.typing import NDArray
 
 from ..learning.monitor import pseudo_log_likelihood
 from ..machine import LabelledMachine, Machine, Model
-from ..mps.gibbs import hidden_gibbs
-from ..mps.machine import MPSMachine
 from ..sampling import evidence, gibbs
 from ..tensor.plan import MANY_USES
 from ..training.packed_bits import unpacked
-from .compilation import keep_compiled
 
 BATCH = 256
 """The most samples of one compiled call; the last call is padded."""
@@ -50,7 +46,6 @@ def in_batches(
     `observed` the batch is a pair of arrays. Each row is taken `repeats` times in a row. `show` is
     told how many rows are done.
     """
-    keep_compiled()
     n_results = len(rows) * repeats
     size = batch_size(machine)
     if chains:
@@ -89,10 +84,7 @@ def in_batches(
 
 def batch_size(machine: Model, most: int | None = None) -> int:
     """The most samples of a compiled call for a machine."""
-    entries = math.prod(machine.hidden_shape)
-    if not isinstance(machine, MPSMachine):
-        entries = max(entries, math.prod(machine.visible_shape))
-    return max(min(BATCH_ENTRIES // entries, most or BATCH), 1)
+    return max(min(BATCH_ENTRIES // machine.n_batch_entries, most or BATCH), 1)
 
 
 def power_of_two(number: int) -> int:
@@ -167,12 +159,6 @@ def pseudo_likelihood(machine: Machine, visible: Array, key: Any, units: Array) 
 def chain(machine: Machine, visible: Array, key: Array, n_gibbs: int) -> Array:
     """Gibbs steps."""
     return gibbs(key, machine, visible, n_gibbs)
-
-
-@eqx.filter_jit
-def draw_means(machine: Any, key: Array, n_samples: int, n_gibbs: Array) -> Any:
-    """``E[V | H]`` of hidden states that were drawn, as MPS."""
-    return machine.visible_mean(hidden_gibbs(key, machine, n_samples, n_gibbs))
 
 
 Observed = tuple[Array, Array]

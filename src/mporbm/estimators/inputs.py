@@ -48,42 +48,15 @@ def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) 
     """
     expected = estimator.visible_shape if reset else estimator.visible_shape_
     if isinstance(X, MPSBatch):
-        return _check_trains(estimator, X, expected, reset=reset)
-    if not reset and getattr(estimator, "in_mps_form_", False):
         raise TypeError(
-            f"X: expected an MPSBatch, as the machine was trained with, got {type(X).__name__}; "
-            f"for full tensors use mporbm.tensor.MPSBatch.from_tensors(X)."
+            f"X: expected an array for {type(estimator).__name__}, got an MPSBatch, which MPSRBM "
+            f"takes; its full tensors are X.to_tensors()."
         )
-    if reset:
-        estimator.in_mps_form_ = False
     given, flat = check_flat(estimator, X, expected, reset=reset, allow_nan=allow_nan)
     if reset:
         estimator.visible_shape_ = _visible_shape(estimator, given, flat.shape[1])
     rows = flat.reshape(len(flat), *estimator.visible_shape_)
     return np.asarray(rows) if allow_nan else rows
-
-
-def _check_trains(estimator: Any, X: MPSBatch, expected: Any, *, reset: bool) -> MPSBatch:
-    """Samples in MPS form, for a machine that takes them."""
-    if reset:
-        estimator.check_mps_form()
-    elif not getattr(estimator, "in_mps_form_", False):
-        raise TypeError(
-            "X: expected an array, as the machine was trained with, got an MPSBatch; its full "
-            "tensors are X.to_tensors()."
-        )
-    if len(X) == 0:
-        raise ValueError("X: expected at least one sample, got an MPSBatch of none.")
-    given = X.shape[1:]
-    if expected is not None and given != check_shape("visible_shape", expected):
-        raise ValueError(f"X: expected samples of shape {tuple(expected)}, got {given}.")
-    if not all(np.isfinite(core).all() for core in X.cores):
-        raise ValueError("X: expected finite numbers in all cores, got NaN or inf.")
-    if reset:
-        estimator.in_mps_form_ = True
-        estimator.visible_shape_ = given
-        estimator.n_features_in_ = math.prod(given)
-    return X
 
 
 def check_flat(
@@ -127,7 +100,7 @@ def check_flat(
 
 def check_values(rows: Any, visible_units: str, *, shared: bool = False) -> None:
     """Refuse NaN, and values that cannot be those of the visible units."""
-    if rows.dtype == bool or isinstance(rows, MPSBatch):
+    if rows.dtype == bool:
         return
     smallest, largest = value_range(rows, shared=shared)
     if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):
@@ -154,7 +127,7 @@ def value_range(rows: Any, *, shared: bool = False) -> tuple[float, float]:
     Processes that have the same rows can have `shared` work.
     """
     smallest, largest = math.inf, -math.inf
-    for start, block in blocks(rows, *(team.place() if shared else (0, 1))):
+    for start, block in blocks(rows, *(team.process_rank() if shared else (0, 1))):
         low, high = float(block.min()), float(block.max())
         smallest, largest = min(smallest, low), max(largest, high)
         if not (math.isfinite(low) and math.isfinite(high)):

@@ -3,40 +3,30 @@
 import os
 from typing import Any
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
 import mporbm
 
-from ..machine import (
-    Coupling,
-    CPCoupling,
-    DenseCoupling,
-    Gaussian,
-    KroneckerCoupling,
-    LabelledMachine,
-    Machine,
-    MPOCoupling,
-)
-from ..mps.machine import MPSMachine
-from ..tensor import MPO, MPS
-from ..training import safetensors_io as storage
-from ..training.safetensors_io import FileFormatError
+from ..machine import Coupling, Machine, Units
+from ..registry import Registry
+from ..training import FileFormatError, safetensors_io
 from . import header as entries
 
 KIND = "model"
 MOST_MACHINES = 256
 """The most machines of a deep model; one of L layers has up to 2 L - 1."""
+ESTIMATORS: Registry[Any] = Registry()
+"""The classes that files can hold, by name."""
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator."""
-    machines: dict[str, Machine] = estimator._machines()
+    machines: dict[str, Machine] = estimator.named_machines()
     arrays = {
         name + part: array
         for name, machine in machines.items()
-        for part, array in _arrays(machine).items()
+        for part, array in estimator.machine_arrays(machine).items()
     }
     if hasattr(estimator, "base_bias_"):
         arrays["base_bias"] = estimator.base_bias_
@@ -63,11 +53,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     if "" not in machines:
         shapes = {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()}
         header["machines"] = shapes
-    storage.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
+    safetensors_io.write(path, KIND, {n: np.asarray(a) for n, a in arrays.items()}, header)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """A fitted estimator from a file that its `save` wrote.
+    """Read a fitted estimator from a file that its `save` wrote.
 
     Files hold arrays and JSON: to load one executes nothing of it.
 
@@ -76,33 +66,21 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> import mporbm
     >>> model = mporbm.load("digits.safetensors")  # doctest: +SKIP
     """
-    from . import classifier, deep, machines
-
-    arrays, header = storage.read(path, KIND)
+    arrays, header = safetensors_io.read(path, KIND)
     name = os.fspath(path)
-    known = (*machines.ESTIMATORS, *classifier.CLASSIFIERS, *deep.ESTIMATORS)
-    classes = {c.__name__: c for c in known}
-    kind = header.get("class")
-    if not isinstance(kind, str) or kind not in classes:
-        raise FileFormatError(
-            f"{name}: expected a model of class {', '.join(classes)}, got {kind!r:.200}."
-        )
     try:
-        parameters = {**entries.parameters(header["parameters"]), "checkpoint": None}
-        estimator = classes[kind](**parameters)
-        estimator._check_parameters()
+        estimator = _estimator(name, arrays, header)
         alone = {"": [header["visible_shape"], header["hidden_shape"]]}
         shapes = entries.table(header.get("machines", alone))
         if len(shapes) > MOST_MACHINES:
             raise ValueError(f"{len(shapes)} machines")
-        estimator._set_machines(
-            {name: _machine(kind, arrays, name, *shapes[name]) for name in shapes}
-        )
-        machine = estimator.machine_
-        if isinstance(estimator, classifier.Classifier) != isinstance(machine, LabelledMachine):
-            raise ValueError("labels of a machine without them, or none of one with them")
-        if isinstance(machine, LabelledMachine):
-            estimator.classes_ = entries.classes(header["classes"], machine.n_classes)
+        machines = {}
+        for machine, (visible_shape, hidden_shape) in shapes.items():
+            own = {n.removeprefix(machine): a for n, a in arrays.items() if n.startswith(machine)}
+            machines[machine] = estimator.machine_from_arrays(own, visible_shape, hidden_shape)
+        estimator.set_named_machines(machines)
+        if hasattr(estimator, "n_classes_"):
+            estimator.classes_ = entries.classes(header["classes"], estimator.n_classes_)
         if header["feature_names"] is not None:
             estimator.feature_names_in_ = entries.names(
                 header["feature_names"], estimator.n_features_in_
@@ -115,9 +93,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         estimator.history_ = entries.history(header["history"])
         if header["truncation_error"] is not None:
             estimator.truncation_error_ = entries.number(header["truncation_error"])
-        estimator._restart_random_numbers()
+        estimator.restart_random_numbers()
         if "seed" in header:
             estimator._seed = entries.integer(header["seed"], below=2**32)
+    except FileFormatError:
+        raise
     # OverflowError is what numbers raise that are too large for their type.
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise FileFormatError(
@@ -126,73 +106,68 @@ def load(path: str | os.PathLike[str]) -> Any:
     return estimator
 
 
-def _arrays(machine: Machine) -> dict[str, Any]:
-    """The parameters of a machine by name."""
-    arrays = {f"coupling.{k}": a for k, a in enumerate(jax.tree.leaves(machine.coupling))}
-    arrays["hidden_bias"] = machine.hidden_bias
-    if isinstance(machine, MPSMachine):
-        arrays |= {f"visible_bias.{k}": a for k, a in enumerate(machine.visible_bias.cores)}
+def _estimator(name: str, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> Any:
+    """Build the estimator that a header describes, not fitted yet."""
+    kind = header.get("class")
+    parameters = entries.parameters(header["parameters"])
+    if kind == "MPORBM" and "visible_bias.0" in arrays:
+        # Before it was an estimator of its own, MPORBM had such machines.
+        kind = "MPSRBM"
+        known = mporbm.MPSRBM().get_params(deep=False).keys()
+        parameters = {key: value for key, value in parameters.items() if key in known}
+    if kind in mporbm.ESTIMATOR_MODULES:
+        estimator_class = getattr(mporbm, kind)
+    elif isinstance(kind, str) and kind in ESTIMATORS:
+        estimator_class = ESTIMATORS[kind]
     else:
-        arrays["visible_bias"] = machine.visible_bias
-    if isinstance(machine.visible_units, Gaussian):
-        arrays["log_variance"] = machine.visible_units.log_variance
-    if isinstance(machine, LabelledMachine):
-        arrays |= {"label_weights": machine.label_weights, "label_bias": machine.label_bias}
-    return arrays
+        known = ", ".join({**mporbm.ESTIMATOR_MODULES, **ESTIMATORS})
+        raise FileFormatError(f"{name}: expected a model of class {known}, got {kind!r:.200}.")
+    estimator = estimator_class(**{**parameters, "checkpoint": None})
+    estimator.check_parameters()
+    return estimator
 
 
-def _machine(
-    kind: str,
+def machine_arrays(machine: Machine) -> dict[str, Any]:
+    """List the parameters of a machine by name."""
+    arrays = {f"coupling.{k}": factor for k, factor in enumerate(machine.coupling.factors)}
+    arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
+    return arrays | machine.visible_units.file_arrays()
+
+
+def machine_from_arrays(
+    coupling: type[Coupling],
+    units: type[Units],
     arrays: dict[str, NDArray[Any]],
-    name: str,
     visible_shape: Any,
     hidden_shape: Any,
 ) -> Machine:
-    """The machine of a name in a file of an estimator's kind."""
-    own = {n.removeprefix(name): a for n, a in arrays.items() if n.startswith(name)}
-    coupling = _coupling(kind, len(visible_shape), _numbered(own, "coupling"))
-    variance = _exp(own["log_variance"]) if "log_variance" in own else None
-    bias = _numbered(own, "visible_bias")
-    if bias:
-        if kind != "MPORBM" or not isinstance(coupling, MPOCoupling):
-            raise ValueError(f"a visible layer in MPS form of {kind}")
-        machine: Machine = MPSMachine(coupling, MPS(bias), own["hidden_bias"], variance)
-    else:
-        units = None if variance is None else Gaussian(variance)
-        machine = Machine(coupling, own["visible_bias"], own["hidden_bias"], units)
-    shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
-    if shapes != [visible_shape, hidden_shape]:
-        raise ValueError(f"arrays of a machine of shapes {shapes}")
-    if "label_weights" in own:
-        return LabelledMachine(machine, own["label_weights"], own["label_bias"])
+    """Build a machine from what `machine_arrays` listed, of the shapes that the header says."""
+    machine = Machine(
+        coupling.from_factors(numbered(arrays, "coupling"), len(visible_shape)),
+        arrays["visible_bias"],
+        arrays["hidden_bias"],
+        units.from_file_arrays(arrays),
+    )
+    check_shapes(machine, visible_shape, hidden_shape)
     return machine
 
 
-def _finite(array: NDArray[Any]) -> NDArray[Any]:
-    if not np.isfinite(array).all():
-        raise ValueError("a base bias that is not finite")
-    return array
+def check_shapes(machine: Any, visible_shape: Any, hidden_shape: Any) -> None:
+    """Refuse arrays that make a machine of other shapes than the header says."""
+    shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
+    if shapes != [visible_shape, hidden_shape]:
+        raise ValueError(f"arrays of a machine of shapes {shapes}")
 
 
-def _exp(array: NDArray[Any]) -> NDArray[Any]:
-    # What is too large is found infinite and refused, without a warning.
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(array))
-
-
-def _numbered(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
-    """``name.0, name.1, ...``, as many as there are."""
+def numbered(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
+    """Collect ``name.0, name.1, ...``, as many as there are."""
     found: list[NDArray[Any]] = []
     while f"{name}.{len(found)}" in arrays:
         found.append(arrays[f"{name}.{len(found)}"])
     return found
 
 
-def _coupling(kind: str, n_visible_modes: int, factors: list[NDArray[Any]]) -> Coupling:
-    if kind in ("RBM", "ClassRBM", "DBN", "DBM"):
-        return DenseCoupling(factors[0], n_visible_modes)
-    if kind == "MvRBM":
-        return KroneckerCoupling(factors)
-    if kind == "TvRBM":
-        return CPCoupling(factors[:-1], factors[-1])
-    return MPOCoupling(MPO(factors))
+def _finite(array: NDArray[Any]) -> NDArray[Any]:
+    if not np.isfinite(array).all():
+        raise ValueError("a base bias that is not finite")
+    return array

@@ -1,5 +1,6 @@
 """Random states of scikit-learn, and the keys of JAX that follow from them."""
 
+from enum import IntEnum
 from typing import Any
 
 import jax
@@ -8,8 +9,18 @@ from jax import Array
 from sklearn.utils import check_random_state
 
 
+class Purpose(IntEnum):
+    """What the keys of a seed are for; training derives its own."""
+
+    WEIGHTS = 0
+    TRAINING = 1
+    FEATURES = 2
+    NOISE = 3
+    LOG_PARTITION = 4
+
+
 def generator_of(random_state: Any) -> np.random.RandomState:
-    """The generator behind a random state of scikit-learn."""
+    """Return the generator behind a random state of scikit-learn."""
     try:
         generator: np.random.RandomState = check_random_state(random_state)
     except ValueError as error:
@@ -20,6 +31,6 @@ def generator_of(random_state: Any) -> np.random.RandomState:
     return generator
 
 
-def key_for(seed: int, purpose: int) -> Array:
-    """The key for weights (0), features (2), noise (3) or log Z (4); training has its own (1)."""
-    return jax.random.split(jax.random.key(seed), 5)[purpose]
+def key_for(seed: int, purpose: Purpose) -> Array:
+    """Derive the key of a seed for one purpose."""
+    return jax.random.split(jax.random.key(seed), len(Purpose))[purpose]

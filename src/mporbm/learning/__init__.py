@@ -1,51 +1,46 @@
-"""The learning algorithms: negative phases x schemes x gauge."""
+"""The learning algorithms: `Algorithm` 1 of the paper and the choices it leaves open."""
 
-from .classification import (
-    LabelledBatch,
-    LabelledCD,
-    LabelledParameters,
-    LabelledPCD,
-    LabelledRows,
-    LabelledRule,
-    Labelling,
-)
-from .deep import MeanField, WakeSleep
+from .algorithm import Algorithm, LearningState, Scheme, StepInfo
+from .deep import MeanFieldBound, PassOfMeans, WakeSleep
 from .gradient import Batch, gradient
 from .negative_phases import (
+    NEGATIVE_PHASES,
     ContrastiveDivergence,
     FastPersistentCD,
     NegativePhase,
     ParallelTempering,
     PersistentCD,
 )
+from .objective import LogLikelihood, Objective
 from .parameters import Parameters
 from .rates import automatic_rates
-from .scheme import Alternating, LearningState, Rates, Rule, Scheme, Simultaneous
+from .rule import Rates, UpdateRule
+from .schemes import SCHEMES, Alternating, Simultaneous
 from .two_site import TwoSite
 
 __all__ = [
+    "NEGATIVE_PHASES",
+    "SCHEMES",
+    "Algorithm",
     "Alternating",
     "Batch",
     "ContrastiveDivergence",
     "FastPersistentCD",
-    "LabelledBatch",
-    "LabelledCD",
-    "LabelledPCD",
-    "LabelledParameters",
-    "LabelledRows",
-    "LabelledRule",
-    "Labelling",
     "LearningState",
-    "MeanField",
+    "LogLikelihood",
+    "MeanFieldBound",
     "NegativePhase",
+    "Objective",
     "ParallelTempering",
     "Parameters",
+    "PassOfMeans",
     "PersistentCD",
     "Rates",
-    "Rule",
     "Scheme",
     "Simultaneous",
+    "StepInfo",
     "TwoSite",
+    "UpdateRule",
     "WakeSleep",
     "automatic_rates",
     "gradient",

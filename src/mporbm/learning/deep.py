@@ -11,24 +11,24 @@ from ..machine import DeepBelief, Machine
 from ..machine.hash_rng import split
 from ..machine.layered import layered
 from ..sampling.deep import infer_layers, variational_free_energy
-from .gradient import Batch
-from .monitor import Snapshot, reconstruction_error, training_score
-from .parameters import Parameters, n_factors
-from .scheme import (
+from .algorithm import (
+    Algorithm,
     LearningState,
-    Rates,
-    Rule,
     Scheme,
-    Simultaneous,
     StepInfo,
     ascend,
-    combine,
+    combine_infos,
     norm,
 )
+from .gradient import Batch, gradient
+from .monitor import Snapshot, reconstruction_error, training_score
+from .objective import Objective
+from .parameters import Parameters, n_factors
+from .rule import Rates
 
 
-class MeanField(Simultaneous):
-    """A deep Boltzmann machine: all factors of all couplings at once (Salakhutdinov & Hinton 2009).
+class MeanFieldBound(Objective):
+    """A bound on the log-likelihood of a deep Boltzmann machine (Salakhutdinov & Hinton 2009).
 
     In the data's part of the gradient the other layers are at their mean-field means, so that it
     is the gradient of a bound on the log-likelihood. The model's part is any negative phase, best
@@ -62,6 +62,14 @@ def _boltzmann_snapshot(machine: Machine, stored: Array, units: Array) -> Snapsh
     )
 
 
+class PassOfMeans(Objective):
+    """The objective of a deep belief network, watched by a pass of means up and down."""
+
+    def watch(self, machine: DeepBelief, stored: Any, units: Array) -> Snapshot:
+        """Look at a few samples by a pass of means."""
+        return _belief_snapshot(machine, stored)
+
+
 class WakeSleep(Scheme):
     """A deep belief network: the up-down algorithm (Hinton, Osindero & Teh 2006, Appendix B).
 
@@ -71,9 +79,17 @@ class WakeSleep(Scheme):
     learns to give the state above from the one below. All factors of all couplings move at once.
     """
 
-    def init(self, key: Array, rule: Rule, machine: DeepBelief, n_chains: int) -> LearningState:
-        """No velocity, fresh chains for the machine on top."""
-        states = [super(WakeSleep, self).init(key, rule, m, n_chains) for m in _machines(machine)]
+    def groups(self, machine: DeepBelief) -> tuple[tuple[int, ...], ...]:
+        """All factors of all machines together."""
+        return (tuple(range(sum(n_factors(m) for m in _machines(machine)))),)
+
+    def init(
+        self, key: Array, algorithm: Algorithm, machine: DeepBelief, n_chains: int
+    ) -> LearningState:
+        """No velocity yet, fresh chains for the machine on top."""
+        states = [
+            super(WakeSleep, self).init(key, algorithm, m, n_chains) for m in _machines(machine)
+        ]
         return LearningState(
             machine,
             tuple(state.velocity for state in states),
@@ -81,26 +97,18 @@ class WakeSleep(Scheme):
             states[-1].chains,
         )
 
-    def n_updates(self, machine: DeepBelief) -> int:
-        """One."""
-        return 1
-
-    def watch(self, machine: DeepBelief, stored: Any, units: Array) -> Snapshot:
-        """What a few samples tell, by a pass of means."""
-        return _belief_snapshot(machine, stored)
-
     def step(
-        self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+        self, key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
     ) -> tuple[LearningState, StepInfo]:
-        """Awake, on top, asleep; then one update."""
+        """Learn awake, on top, and asleep, then move everything once."""
         machine: DeepBelief = state.machine
         up, through, down = split(key, 3)
         wake = machine.up_samples(up, data.visible)
         highest = Batch(wake[-1], data.weight)
-        chains, samples = rule.negative_phase.step(through, machine.top, state.chains, highest)
+        chains, samples = algorithm.negative_phase.step(through, machine.top, state.chains, highest)
         sleep = machine.down_samples(down, samples.visible)
-        every = tuple(range(n_factors(machine.top)))
-        ascent, info = rule.gradient(machine.top, highest, samples, every)
+        ascent, info = gradient(machine.top, highest, samples)
+        ascent = algorithm.rule.with_sparsity(ascent, info.hidden_rate)
         found = [
             *(
                 conditional_gradient(m, Batch(low, samples.weight), high, upwards=True)
@@ -112,18 +120,24 @@ class WakeSleep(Scheme):
             ),
             (ascent, StepInfo(norm(ascent), info.largest_field)),
         ]
+        each = zip(_machines(machine), state.velocity, state.former, found, strict=True)
         machines, velocities, formers = zip(
             *(
-                ascend(rule, m, velocity, former, ascent, rates, tuple(range(n_factors(m))))
-                for m, velocity, former, (ascent, _) in zip(
-                    _machines(machine), state.velocity, state.former, found, strict=True
+                ascend(
+                    algorithm.rule,
+                    LearningState(m, velocity, former, None),
+                    ascent,
+                    rates,
+                    tuple(range(n_factors(m))),
                 )
+                for m, velocity, former, (ascent, _) in each
             ),
             strict=True,
         )
         n_below = len(machine.recognition)
         moved = DeepBelief(machines[:n_below], machines[n_below:-1], machines[-1])
-        return LearningState(moved, velocities, formers, chains), combine([i for _, i in found])
+        infos = [info for _, info in found]
+        return LearningState(moved, velocities, formers, chains), combine_infos(infos)
 
 
 def conditional_gradient(

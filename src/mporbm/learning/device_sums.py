@@ -13,7 +13,7 @@ AXIS = "samples"
 Sums = TypeVar("Sums")
 
 
-def summed(
+def sum_over_devices(
     function: Callable[..., tuple[Sums, Array]], machine: Any, *batches: Any
 ) -> tuple[Sums, Array]:
     """``function(machine, *batches)``: sums over samples, and the largest of something.

@@ -16,37 +16,31 @@ import numpy as np
 from jax import Array
 
 from ..machine import Coupling
-from ..tensor import MPO
 from ..tensor.network import Gram, Node, environment_grams
 
 
-def natural(coupling: Coupling, gradients: Sequence[Array | None]) -> tuple[Array | None, ...]:
-    """Each factor's gradient times the inverse Gram tensors of the network around it.
-
-    None, the gradient of a factor that stays, stays None.
-    """
-
-    def solve(position: int, gradient: Array) -> Array:
-        nodes, k = _network(coupling, position)
-        return _apply(nodes[k], environment_grams(nodes, k), gradient, regular_solve)
-
-    return tuple(None if g is None else solve(k, g) for k, g in enumerate(gradients))
+def precondition(coupling: Coupling, position: int, gradient: Array) -> Array:
+    """Multiply a factor's gradient by the inverse Gram tensors of the network around it."""
+    nodes, k = _network(coupling, position)
+    return _apply(nodes[k], environment_grams(nodes, k), gradient, ridge_solve)
 
 
-def carried(coupling: Coupling, position: int, former: Coupling, velocity: Array) -> Array:
-    """A factor's former velocity as a gradient of now.
+def transport_velocity(
+    coupling: Coupling, position: int, former: Coupling, velocity: Array
+) -> Array:
+    """Express a factor's former velocity as a gradient of now.
 
-    The velocity is a step in W through the factors as they were. `natural` of this is the closest
-    step that the factor can take now, never a larger one; the same numbers in the factor itself
-    might be any step, once the factors around it have changed.
+    The velocity is a step in W through the factors as they were. `precondition` of this is the
+    closest step that the factor can take now, never a larger one; the same numbers in the factor
+    itself might be any step, once the factors around it have changed.
     """
     nodes, k = _network(coupling, position)
     grams = environment_grams(nodes, k, _network(former, position)[0])
     return _apply(nodes[k], grams, velocity, jnp.matmul)
 
 
-def shares(coupling: Coupling, moved: Sequence[int]) -> dict[int, float]:
-    """Of each moved factor, by how much its natural step is shortened.
+def step_shares(coupling: Coupling, moved: Sequence[int]) -> dict[int, float]:
+    """Say by how much the natural step of each moved factor is shortened.
 
     Those of several factors of a network add up in W: shared out, they are no longer than one.
     """
@@ -79,7 +73,7 @@ def _apply(
     return result.reshape(array.shape)
 
 
-def regular_solve(matrix: Array, right: Array) -> Array:
+def ridge_solve(matrix: Array, right: Array) -> Array:
     """``(matrix + ridge)^-1 right`` for a Gram matrix.
 
     The ridge, far below what the gradient's noise lets matter, keeps the factorisation positive
@@ -96,54 +90,3 @@ def regular_solve(matrix: Array, right: Array) -> Array:
         factor = jax.scipy.linalg.cho_factor(matrix + ridge * jnp.eye(size, dtype=matrix.dtype))
         solution = jax.scipy.linalg.cho_solve(factor, right)
     return solution
-
-
-UNBALANCED = 10.0
-"""By which factor the cores may be too large before they are brought into balance."""
-
-
-def tidied(mpo: MPO, norm: float) -> MPO:
-    """The same open MPO, in balance if its cores have grown large and cancel each other.
-
-    `norm` is that of W.
-    """
-    norms = math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
-    # In balance the product of the norms is |W| times at most the root of every rank.
-    if norms <= UNBALANCED * norm:
-        return mpo
-    candidate = balanced(mpo)
-    least = math.prod(float(np.linalg.norm(core)) for core in candidate.cores)
-    return candidate if norms > UNBALANCED * least else mpo
-
-
-def balanced(mpo: MPO) -> MPO:
-    """The same open MPO with equal, diagonal Gram matrices on both sides of every bond.
-
-    Gradient steps leave the gauge to chance; large cores that cancel each other lose digits.
-    """
-    cores = [np.asarray(core, np.float64) for core in mpo.canonical(-1).cores]
-    weights = []
-    for k in range(len(cores) - 1, 0, -1):
-        core = cores[k]
-        u, values, v = np.linalg.svd(core.reshape(len(core), -1), full_matrices=False)
-        cores[k] = v.reshape(-1, *core.shape[1:])
-        cores[k - 1] = np.tensordot(cores[k - 1], u * values, axes=1)
-        weights.append(np.sqrt(values))
-    # Now every core but the first is right-orthonormal: half of each weight goes to its right.
-    for k, half in enumerate(reversed(weights)):
-        cores[k] = cores[k] / np.maximum(half, 1e-8 * half.max())
-        cores[k + 1] = half[:, None, None, None] * cores[k + 1]
-    # Bonds larger than the cores can fill keep their size.
-    bonds = [core.shape[0] for core in mpo.cores[1:]]
-    return padded(MPO([core.astype(mpo.dtype) for core in cores]), bonds)
-
-
-def padded(mpo: MPO, ranks: Sequence[int]) -> MPO:
-    """The same open MPO with zero rows and columns up to the given ranks."""
-    sizes = (1, *ranks, 1)
-    return MPO(
-        [
-            np.pad(core, ((0, left - core.shape[0]), (0, 0), (0, 0), (0, right - core.shape[-1])))
-            for core, left, right in zip(mpo.cores, sizes, sizes[1:], strict=False)
-        ]
-    )

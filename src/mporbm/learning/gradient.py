@@ -1,6 +1,6 @@
 """The gradient of the log-likelihood from samples of data and model (the paper's Fig. 5)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import Coupling, Machine
+from ..machine import Machine
 from ..tensor.check import check_batch
 from ..tensor.product import Form
-from .device_sums import summed
+from .device_sums import sum_over_devices
 from .parameters import Parameters
 
 
@@ -21,12 +21,11 @@ class Batch(eqx.Module):
     visible: Any
     weight: Array
 
-    def __init__(self, visible: Any, weight: Array):
-        self.visible = visible
-        self.weight = weight
+    def __len__(self) -> int:
+        return len(self.weight)
 
     def mean(self, values: Array) -> Array:
-        """The weighted mean over the batch."""
+        """Average values over the batch, by its weights."""
         return jnp.tensordot(self.weight, values, axes=1)
 
 
@@ -39,23 +38,57 @@ class GradientInfo(eqx.Module):
     """The largest absolute value of any hidden field."""
 
 
-def gradient(
-    machine: Machine, positive: Batch, negative: Batch, moved: Sequence[int] | None = None
+class PullBack(eqx.Module):
+    """The way from the gradient of W, in the form that products need, to those of its factors."""
+
+    derivative: Any
+    moved: tuple[int, ...] = eqx.field(static=True)
+    n_factors: int = eqx.field(static=True)
+
+    def __call__(self, ascent: Form) -> tuple[Array | None, ...]:
+        """Derive for the moved factors; None stands for those that stay."""
+        found = dict(zip(self.moved, self.derivative(ascent)[0], strict=True))
+        return tuple(found.get(k) for k in range(self.n_factors))
+
+
+def plan_update(
+    machine: Machine, n_rows: int, moved: Sequence[int] | None = None
+) -> tuple[Machine, PullBack]:
+    """Form W once for an update: the machine ready for products, and the way back to its factors.
+
+    Products are planned for batches of `n_rows`. `moved` are the positions of the factors to
+    derive for, all by default. The gradient of merged cores costs two contractions, half of which
+    the fields have done.
+    """
+    coupling = machine.coupling
+    factors = coupling.factors
+    moved = tuple(range(len(factors)) if moved is None else moved)
+
+    def merge(chosen: list[Array]) -> Form:
+        every = list(factors)
+        for k, array in zip(moved, chosen, strict=True):
+            every[k] = array
+        return coupling.with_factors(tuple(every)).product(n_rows)
+
+    form, derivative = jax.vjp(merge, [factors[k] for k in moved])
+    return machine.formed(form), PullBack(derivative, moved, len(factors))
+
+
+def log_likelihood_gradient(
+    machine: Machine, pull_back: PullBack, positive: Batch, negative: Batch
 ) -> tuple[Parameters, GradientInfo]:
     """``E_positive[grad -F(V)] - E_negative[grad -F(V)]``, with the free energy F.
 
     This is the gradient of the log-likelihood where `positive` is the data and `negative` is
     distributed as the model. Hidden layers enter as means ``p(H = 1 | V)``: to sum them out has
-    less variance than to sample them.
-
-    `moved` are the positions of the factors to derive for, all by default.
+    less variance than to sample them. `machine` and `pull_back` come from `plan_update`.
     """
 
     def difference(
-        machine: Machine, positive: Batch, negative: Batch
+        planned: tuple[Machine, PullBack], positive: Batch, negative: Batch
     ) -> tuple[tuple[Parameters, Array], Array]:
-        product, pull_back = merged(machine.coupling, len(positive.visible), moved)
-        phases = [_phase(machine, product, batch) for batch in (positive, negative)]
+        machine, pull_back = planned
+        phases = [_phase(machine, batch) for batch in (positive, negative)]
         ascent = Parameters(
             pull_back(jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))),
             positive.mean(positive.visible) - negative.mean(negative.visible),
@@ -64,35 +97,17 @@ def gradient(
         largest = jnp.maximum(*(phase.largest_field for phase in phases))
         return (ascent, phases[0].hidden_rate), largest
 
-    (ascent, hidden_rate), largest = summed(difference, machine, positive, negative)
+    (ascent, hidden_rate), largest = sum_over_devices(
+        difference, (machine, pull_back), positive, negative
+    )
     return ascent, GradientInfo(hidden_rate, largest)
 
 
-def merged(
-    coupling: Coupling, n_rows: int, moved: Sequence[int] | None = None
-) -> tuple[Form, Callable[[Form], tuple[Array | None, ...]]]:
-    """A coupling as its products with `n_rows` need it, and the way back to its moved factors.
-
-    The gradient of the merged cores costs two contractions, half of which the fields have done;
-    the function makes gradients of the factors of it, None for those that stay.
-    """
-    arrays, structure = jax.tree.flatten(coupling)
-    moved = range(len(arrays)) if moved is None else moved
-
-    def merge(chosen: list[Array]) -> Form:
-        every = list(arrays)
-        for k, array in zip(moved, chosen, strict=True):
-            every[k] = array
-        whole: Coupling = jax.tree.unflatten(structure, every)
-        return whole.product(n_rows)
-
-    product, pull_back = jax.vjp(merge, [arrays[k] for k in moved])
-
-    def factors(ascent: Form) -> tuple[Array | None, ...]:
-        found = dict(zip(moved, pull_back(ascent)[0], strict=True))
-        return tuple(found.get(k) for k in range(len(arrays)))
-
-    return product, factors
+def gradient(
+    machine: Machine, positive: Batch, negative: Batch, moved: Sequence[int] | None = None
+) -> tuple[Parameters, GradientInfo]:
+    """Compute `log_likelihood_gradient` of a machine that was not planned yet."""
+    return log_likelihood_gradient(*plan_update(machine, len(positive), moved), positive, negative)
 
 
 class _Phase(eqx.Module):
@@ -102,15 +117,15 @@ class _Phase(eqx.Module):
     largest_field: Array
 
 
-def _phase(machine: Machine, product: Form, batch: Batch) -> _Phase:
-    dtype = machine.coupling.dtype
+def _phase(machine: Machine, batch: Batch) -> _Phase:
+    dtype, form = machine.coupling.dtype, machine.coupling.product(len(batch))
     visible = check_batch("visible", batch.visible, machine.visible_shape, dtype)
-    field, rows = product.contract_rows(visible.reshape(len(visible), -1))
+    field, rows = form.contract_rows(visible.reshape(len(visible), -1))
     field = field + machine.hidden_bias.reshape(-1)
     hidden = machine.hidden_units.mean(field)
-    _, columns = product.contract_columns(hidden * batch.weight[:, None].astype(dtype))
+    _, columns = form.contract_columns(hidden * batch.weight[:, None].astype(dtype))
     return _Phase(
-        product.gradient(rows, columns),
+        form.gradient(rows, columns),
         batch.mean(hidden).reshape(machine.hidden_shape),
         jnp.abs(field).max(),
     )

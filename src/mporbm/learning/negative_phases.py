@@ -5,7 +5,7 @@ Each is an ``(init, step)`` pair. ``init(key, machine, n_chains)`` gives the sta
 """
 
 from abc import abstractmethod
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,15 +14,17 @@ from jax import Array
 
 from ..machine import Machine
 from ..machine.hash_rng import split
+from ..registry import Registry
 from ..sampling import Tempering, gibbs, independent_units
 from ..sampling.tempering import TemperingState
-from .gauge import natural, shares
+from .gauge import precondition, step_shares
 from .gradient import Batch, gradient
 from .parameters import Parameters
 
 EVERYWHERE = -1
 """Stands for the axis of chains of an array that has none: each device has all of it."""
-NegativePhaseName = Literal["cd", "pcd", "fpcd", "pt"]
+NEGATIVE_PHASES: "Registry[NegativePhase]" = Registry()
+"""What the parameter `negative_phase` of estimators may be."""
 
 
 class NegativePhase(eqx.Module):
@@ -45,7 +47,12 @@ class NegativePhase(eqx.Module):
         """For each array of a state, the axis along which chains lie: they can be shared out."""
         return jax.tree.map(lambda _: 0, state)
 
+    def forget_gauge(self, state: Any) -> Any:
+        """Drop what a state holds in the gauge of the factors, which has changed."""
+        return state
 
+
+@NEGATIVE_PHASES.register("cd")
 class ContrastiveDivergence(NegativePhase):
     """CD-K: chains that start at the data anew for every update (Hinton 2002; Algorithm 1)."""
 
@@ -57,6 +64,7 @@ class ContrastiveDivergence(NegativePhase):
         return None, Batch(gibbs(key, machine, data.visible, self.n_gibbs), data.weight)
 
 
+@NEGATIVE_PHASES.register("pcd")
 class PersistentCD(NegativePhase):
     """PCD: chains that go on from update to update (Tieleman 2008)."""
 
@@ -76,13 +84,8 @@ class FastState(eqx.Module):
     visible: Array
     fast: Parameters
 
-    def forget_factors(self) -> "FastState":
-        """The same with fast biases only."""
-        zeros = tuple(jnp.zeros_like(factor) for factor in self.fast.factors)
-        biases = self.fast.visible_bias, self.fast.hidden_bias
-        return FastState(self.visible, Parameters(zeros, *biases))
 
-
+@NEGATIVE_PHASES.register("fpcd")
 class FastPersistentCD(NegativePhase):
     """FPCD: persistent chains that see the parameters plus *fast* ones (Tieleman & Hinton 2009).
 
@@ -121,6 +124,11 @@ class FastPersistentCD(NegativePhase):
         nowhere = jax.tree.map(lambda _: EVERYWHERE, state)
         return eqx.tree_at(lambda s: s.visible, nowhere, 0)
 
+    def forget_gauge(self, state: FastState) -> FastState:
+        """Keep fast biases only: fast factors are offsets in the gauge that was."""
+        zeros = tuple(jnp.zeros_like(factor) for factor in state.fast.factors)
+        return FastState(state.visible, Parameters(zeros, *state.fast.biases))
+
     def step(
         self, key: Array, machine: Machine, state: FastState, data: Batch
     ) -> tuple[FastState, Batch]:
@@ -129,12 +137,13 @@ class FastPersistentCD(NegativePhase):
         both: Parameters = jax.tree.map(jnp.add, regular, state.fast)
         visible = gibbs(key, both.into(machine), state.visible, self.n_gibbs)
         samples = equal_weights(visible)
-        ascent, _ = gradient(machine, data, samples)
+        ascent, _ = gradient(machine.unplanned(), data, samples)
         factors = ascent.factors
         if self.gauge:
-            share = shares(machine.coupling, range(len(factors)))
-            steps = natural(machine.coupling, factors)
-            factors = tuple(None if g is None else share[k] * g for k, g in enumerate(steps))
+            share = step_shares(machine.coupling, range(len(factors)))
+            factors = tuple(
+                share[k] * precondition(machine.coupling, k, g) for k, g in enumerate(factors)
+            )
 
         def learn(fast: Array, ascent: Array, rate: Array) -> Array:
             return (self.DECAY * fast + rate * ascent).astype(fast.dtype)
@@ -149,6 +158,7 @@ class FastPersistentCD(NegativePhase):
         return FastState(visible, fast), samples
 
 
+@NEGATIVE_PHASES.register("pt")
 class ParallelTempering(NegativePhase):
     """PT: the coldest chains of a parallel tempering (Desjardins et al. 2010)."""
 
@@ -171,7 +181,9 @@ class ParallelTempering(NegativePhase):
         self, key: Array, machine: Machine, state: TemperingState, data: Batch
     ) -> tuple[TemperingState, Batch]:
         """K steps of Gibbs sampling and exchanges."""
-        machine = machine.planned(self.tempering.n_temperatures * len(state.visible[0]))
+        # All temperatures together are a larger batch, which is planned for by itself.
+        n_rows = self.tempering.n_temperatures * len(state.visible[0])
+        machine = machine.unplanned().planned(n_rows)
 
         def move(state: TemperingState, key: Array) -> tuple[TemperingState, None]:
             return self.tempering.step(key, machine, state)[0], None

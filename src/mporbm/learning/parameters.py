@@ -1,6 +1,6 @@
-"""What learning moves: the factors of the coupling and the biases."""
+"""What learning moves: the factors of the coupling and the two biases."""
 
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,28 +11,20 @@ from ..machine import Machine
 
 
 class Parameters(eqx.Module):
-    """The arrays of a coupling, in the order of its nodes, and two biases (arrays, or MPS).
+    """The arrays of a coupling, in the order of its nodes, and both biases.
 
-    Also the type of gradients and velocities; a gradient has None for a factor that stays. A
-    subclass for machines with more biases adds their names to `BIASES`, as fields in that order.
+    Also the type of gradients and velocities; a gradient has None for a factor that stays. Biases
+    are arrays, or trains where a layer is in MPS form.
     """
 
     factors: tuple[Any, ...]
     visible_bias: Any
     hidden_bias: Array
 
-    BIASES: ClassVar[tuple[str, ...]] = ("visible_bias", "hidden_bias")
-
-    def __init__(self, factors: tuple[Any, ...], *biases: Any):
-        self.factors = factors
-        for name, bias in zip(self.BIASES, biases, strict=True):
-            setattr(self, name, bias)
-
     @classmethod
-    def of(cls, machine: Machine) -> Self:
-        """The parameters of a machine."""
-        factors = tuple(jax.tree.leaves(machine.coupling))
-        return cls(factors, *(getattr(machine, name) for name in cls.BIASES))
+    def of(cls, machine: Machine) -> "Parameters":
+        """Take the parameters out of a machine."""
+        return cls(machine.coupling.factors, machine.visible_bias, machine.hidden_bias)
 
     @classmethod
     def zeros_like(cls, machine: Machine) -> "Parameters":
@@ -41,22 +33,20 @@ class Parameters(eqx.Module):
         return zeros
 
     @property
-    def biases(self) -> tuple[Any, ...]:
-        """All but the factors."""
-        return tuple(getattr(self, name) for name in self.BIASES)
+    def biases(self) -> tuple[Any, Array]:
+        """Both biases, the visible one first."""
+        return self.visible_bias, self.hidden_bias
 
     def into(self, machine: Machine) -> Machine:
-        """The machine with these parameters instead of its own."""
-        structure = jax.tree.structure(machine.coupling)
-        coupling = jax.tree.unflatten(structure, self.factors)
+        """Put these parameters into a machine in place of its own."""
         changed: Machine = eqx.tree_at(
-            lambda m: (m.coupling, *(getattr(m, name) for name in self.BIASES)),
+            lambda m: (m.coupling, m.visible_bias, m.hidden_bias),
             machine,
-            (coupling, *self.biases),
+            (machine.coupling.with_factors(self.factors), *self.biases),
         )
         return changed
 
 
 def n_factors(machine: Machine) -> int:
-    """The number of arrays of the coupling: d for an MPO, 1 if dense."""
-    return len(jax.tree.leaves(machine.coupling))
+    """Count the arrays of the coupling: d for an MPO, 1 if dense."""
+    return len(machine.coupling.factors)

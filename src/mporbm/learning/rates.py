@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tensor import MPSBatch
-from .scheme import Rates
+from .rule import Rates
 
 Schedule = Literal["constant", "linear", "cosine"]
 

@@ -1,5 +1,7 @@
 """The two-site scheme: neighbouring cores are merged, moved and split, so that ranks change."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,99 +9,126 @@ import numpy as np
 from jax import Array
 
 from ..machine import Machine, MPOCoupling
-from ..machine.hash_rng import split
 from ..tensor import MPO
-from .gauge import padded
-from .gradient import Batch
-from .parameters import Parameters
-from .scheme import LearningState, Rates, Rule, Scheme, StepInfo, combine, norm
+from ..tensor.balance import pad_ranks, trim_ranks
+from ..tensor.product import Form
+from .algorithm import Algorithm, LearningState, Scheme, StepInfo, combine_infos, norm, split_for
+from .gradient import Batch, PullBack
+from .parameters import Parameters, n_factors
+from .rule import Rates
+from .schemes import SCHEMES
 
 
+@SCHEMES.register("two-site")
 class TwoSite(Scheme):
     """For every bond in turn: merge its two cores, step, split by SVD.
 
     The merged core contains every rank of the bond up to the size that the bond's arrays have room
-    for, so ranks grow within an update; `truncate` lets them fall. The MPO is kept in
-    mixed-canonical form centred on the merged core, where the plain gradient is the natural one.
-    Unused rows and columns of the cores are zero: shapes, and with them the compiled program, stay
-    the same while ranks change.
+    for, so ranks grow within an update; at the end of an epoch they fall to what matters. The MPO
+    is kept in mixed-canonical form centred on the merged core, where the plain gradient is the
+    natural one. Unused rows and columns of the cores are zero: shapes, and with them the compiled
+    program, stay the same while ranks change.
 
     A velocity of merged cores would refer to bases that every split changes, so cores move without
     one, by ``rate / (1 - momentum)``, the length that momentum leads to in the end.
+
+    Parameters
+    ----------
+    max_ranks
+        The largest rank of every bond.
+    rank_tolerance
+        What may be dropped of W after each epoch, relative to its norm.
     """
 
-    def n_updates(self, machine: Machine) -> int:
-        """One for every bond."""
-        return len(_cores(machine)) - 1
+    max_ranks: tuple[int, ...] = eqx.field(static=True, default=())
+    rank_tolerance: float = eqx.field(static=True, default=0.25)
 
-    def init(self, key: Array, rule: Rule, machine: Machine, n_chains: int) -> LearningState:
-        """The machine in right-canonical form."""
-        state = super().init(key, rule, _right_canonical(machine), n_chains)
-        return LearningState(state.machine, state.velocity, (), state.chains)
+    needs_bonds: ClassVar[bool] = True
+
+    def groups(self, machine: Machine) -> tuple[tuple[int, ...], ...]:
+        """Both cores of each bond; the only core if there is no bond."""
+        return tuple((k, k + 1) for k in range(n_factors(machine) - 1)) or ((0,),)
+
+    def init(
+        self, key: Array, algorithm: Algorithm, machine: Machine, n_chains: int
+    ) -> LearningState:
+        """Bring cores, with room for the largest ranks, into right-canonical form."""
+        mpo = _mpo(machine)
+        if mpo.n_cores == 1:
+            return super().init(key, algorithm, machine, n_chains)
+        sizes = [max(pair) for pair in zip(self.max_ranks or mpo.ranks, mpo.ranks, strict=True)]
+        machine = right_canonical(_with_mpo(machine, pad_ranks(mpo, sizes)))
+        state = super().init(key, algorithm, machine, n_chains)
+        return LearningState(machine, state.velocity, (), state.chains)
 
     def step(
-        self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+        self, key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
     ) -> tuple[LearningState, StepInfo]:
-        """A sweep over all bonds, left to right, and back to right-canonical form."""
+        """Sweep over all bonds, left to right, and go back to right-canonical form."""
+        groups = self.groups(state.machine)
+        if groups == ((0,),):
+            return algorithm.update(key, state, data, rates, (0,))
         infos = []
-        for k, bond_key in enumerate(split(key, self.n_updates(state.machine))):
-            state, info = _update_bond(bond_key, rule, state, data, rates, k)
+        for (k, _), bond_key in zip(groups, split_for(key, len(groups)), strict=True):
+            state, info = _update_bond(bond_key, algorithm, state, data, rates, k)
             infos.append(info)
-        machine = _right_canonical(state.machine)
-        return LearningState(machine, state.velocity, (), state.chains), combine(infos)
+        machine = right_canonical(state.machine)
+        return LearningState(machine, state.velocity, (), state.chains), combine_infos(infos)
+
+    def end_epoch(self, algorithm: Algorithm, state: LearningState, done: float) -> LearningState:
+        """Let ranks fall: strictly from half-time on, as directions need time to matter."""
+        mpo = _mpo(state.machine)
+        if mpo.n_cores == 1:
+            return state
+        rounded = mpo.round(tolerance=min(2.0 * done, 1.0) * self.rank_tolerance).train
+        machine = right_canonical(_with_mpo(state.machine, pad_ranks(rounded, mpo.ranks)))
+        return LearningState(machine, state.velocity, state.former, state.chains)
+
+    def finish(self, machine: Machine) -> Machine:
+        """Drop the room that ranks did not use."""
+        return _with_mpo(machine, trim_ranks(_mpo(machine)))
 
 
 def _update_bond(
-    key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates, k: int
+    key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates, k: int
 ) -> tuple[LearningState, StepInfo]:
-    """A negative phase, then a step of cores k and k + 1 as one and of both biases."""
-    machine = state.machine
-    chains, samples = rule.negative_phase.step(key, machine, state.chains, data)
-    cores = _cores(machine)
-    merged = _merge(machine, k)
+    """Update cores k and k + 1 as one, and both biases: lines 6-14 of Algorithm 1."""
+    machine, rule = state.machine, algorithm.rule
+    cores = list(machine.coupling.factors)
+    pair = _merge(cores[k], cores[k + 1])
 
-    def reshape(batch: Batch) -> Batch:
-        return Batch(batch.visible.reshape(-1, *merged.visible_shape), batch.weight)
+    def merge(chosen: list[Array]) -> Form:
+        coupling = MPOCoupling(MPO([*cores[:k], *chosen, *cores[k + 2 :]]))
+        return coupling.product(len(data))
 
-    ascent, info = rule.gradient(merged, reshape(data), reshape(samples), (k,))
+    form, derivative = jax.vjp(merge, [pair])
+    planned, pull_back = machine.formed(form), PullBack(derivative, (0,), 1)
+    chains, samples = algorithm.negative_phase.step(key, planned, state.chains, data)
+    ascent, info = algorithm.objective.gradient(planned, pull_back, data, samples)
+    ascent = rule.with_sparsity(ascent, info.hidden_rate)
+
     rate = rates.coupling / (1.0 - rule.momentum)
-    step = (rate * ascent.factors[k]).astype(machine.coupling.dtype)
-    moved = rule.decayed(_cores(merged)[k], rates.coupling) + step
+    step = (rate * ascent.factors[0]).astype(pair.dtype)
+    moved = rule.decay(pair, rates.coupling) + step
     cores[k], cores[k + 1] = _split(moved, cores[k], cores[k + 1])
-
-    biases = [
-        (b, rule.velocity(v, g.reshape(b.shape), rates.bias))
-        for b, v, g in (
-            (machine.visible_bias, state.velocity.visible_bias, ascent.visible_bias),
-            (machine.hidden_bias, state.velocity.hidden_bias, ascent.hidden_bias),
-        )
-    ]
-    velocity = Parameters(state.velocity.factors, *(v for _, v in biases))
-    theta = Parameters(tuple(cores), *(b + v for b, v in biases))
+    pairs = zip(state.velocity.biases, ascent.biases, strict=True)
+    velocities = [rule.accelerate(velocity, bias, rates.bias) for velocity, bias in pairs]
+    old = machine.visible_bias, machine.hidden_bias
+    theta = Parameters(tuple(cores), *(b + v for b, v in zip(old, velocities, strict=True)))
+    velocity = Parameters(state.velocity.factors, *velocities)
     step_info = StepInfo(norm(ascent), info.largest_field)
     return LearningState(theta.into(machine), velocity, (), chains), step_info
 
 
-def _merge(machine: Machine, k: int) -> Machine:
-    """The same machine with cores k and k + 1, and their modes, as one."""
-    cores = _cores(machine)
-    left, right = cores[k], cores[k + 1]
+def _merge(left: Array, right: Array) -> Array:
+    """Contract two neighbouring cores to one, with their modes merged."""
     pair = jnp.einsum("rijs,sklt->rikjlt", left, right)
     modes = left.shape[1] * right.shape[1], left.shape[2] * right.shape[2]
-    coupling = MPOCoupling(
-        MPO([*cores[:k], pair.reshape(len(left), *modes, right.shape[-1]), *cores[k + 2 :]])
-    )
-    return Machine(
-        coupling,
-        machine.visible_bias.reshape(coupling.visible_shape),
-        machine.hidden_bias.reshape(coupling.hidden_shape),
-        machine.visible_units,
-        machine.hidden_units,
-    )
+    return pair.reshape(len(left), *modes, right.shape[-1])
 
 
 def _split(pair: Array, left: Array, right: Array) -> tuple[Array, Array]:
-    """The best cores with the shapes of `left` and `right`, the left one orthonormal."""
+    """Find the best cores with the shapes of `left` and `right`, the left one orthonormal."""
     (r, i, j, s), (_, k, m, t) = left.shape, right.shape
     matrix = pair.reshape(r, i, k, j, m, t).transpose(0, 1, 3, 2, 4, 5).reshape(r * i * j, -1)
     u, values, v = jnp.linalg.svd(matrix, full_matrices=False)
@@ -111,9 +140,9 @@ def _split(pair: Array, left: Array, right: Array) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit
-def _right_canonical(machine: Machine) -> Machine:
-    """The same machine with every core but the first right-orthonormal, on the bonds it uses."""
-    cores = _cores(machine)
+def right_canonical(machine: Machine) -> Machine:
+    """Return the same machine with every core but the first right-orthonormal, on the bonds it uses."""
+    cores = list(machine.coupling.factors)
     for k in range(len(cores) - 1, 0, -1):
         r = cores[k].shape[0]
         u, values, v = jnp.linalg.svd(cores[k].reshape(r, -1), full_matrices=False)
@@ -126,44 +155,16 @@ def _right_canonical(machine: Machine) -> Machine:
     return Parameters(tuple(cores), machine.visible_bias, machine.hidden_bias).into(machine)
 
 
-def used_ranks(mpo: MPO) -> tuple[int, ...]:
-    """The ranks, without the zero rows and columns of padded cores."""
-    if mpo.boundary == "periodic":
-        return mpo.ranks
-    return tuple(len(_used_rows(core)) for core in mpo.cores[1:])
-
-
-def trimmed(mpo: MPO) -> MPO:
-    """The same MPO without the zero rows and columns of padded cores."""
-    used = [[0], *(_used_rows(core) for core in mpo.cores[1:]), [0]]
-    return MPO(
-        [
-            np.asarray(core)[left][..., right]
-            for core, left, right in zip(mpo.cores, used, used[1:], strict=False)
-        ]
-    )
-
-
-def _used_rows(core: Array) -> list[int]:
-    """The rows of a core that are not zero; one at least, for W = 0 has rank 1 too."""
-    sizes = np.abs(np.asarray(core)).max(axis=(1, 2, 3))
-    return np.flatnonzero(sizes).tolist() or [0]
-
-
-def truncate(machine: Machine, tolerance: float) -> Machine:
-    """The machine with W rounded to a relative error, its cores as large as before."""
-    coupling = machine.coupling
-    assert isinstance(coupling, MPOCoupling)
-    mpo = padded(coupling.mpo.round(tolerance=tolerance).train, coupling.mpo.ranks)
-    smaller = eqx.tree_at(lambda m: m.coupling, machine, MPOCoupling(mpo))
-    return _right_canonical(smaller)
-
-
 def _nonzero(values: Array) -> Array:
-    """1 where a singular value is more than a rounding error of the largest."""
+    """Mark with 1 where a singular value is more than a rounding error of the largest."""
     limit = 10.0 * float(np.finfo(values.dtype).eps) * values.max()
     return jnp.asarray(values > limit, values.dtype)
 
 
-def _cores(machine: Machine) -> list[Array]:
-    return list(jax.tree.leaves(machine.coupling))
+def _mpo(machine: Machine) -> MPO:
+    return MPO(machine.coupling.factors)
+
+
+def _with_mpo(machine: Machine, mpo: MPO) -> Machine:
+    changed: Machine = eqx.tree_at(lambda m: m.coupling, machine, MPOCoupling(mpo))
+    return changed

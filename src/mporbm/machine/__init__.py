@@ -2,13 +2,22 @@
 
 from . import exact
 from .belief import DeepBelief, Model
-from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from .couplings import (
+    COUPLINGS,
+    Coupling,
+    CPCoupling,
+    DenseCoupling,
+    KroneckerCoupling,
+    MPOCoupling,
+)
 from .labels import LabelledMachine
 from .layered import LayeredCoupling, deep_boltzmann
 from .machine import Machine
-from .units import Bernoulli, Copies, Gaussian, Units
+from .units import UNITS, Bernoulli, Copies, Gaussian, Units
 
 __all__ = [
+    "COUPLINGS",
+    "UNITS",
     "Bernoulli",
     "CPCoupling",
     "Copies",

@@ -1,5 +1,6 @@
 """Deep belief networks: a machine on top of directed layers (Hinton, Osindero & Teh 2006)."""
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -78,6 +79,11 @@ class DeepBelief(eqx.Module):
     def coupling(self) -> LayeredCoupling:
         """All generative weights."""
         return LayeredCoupling([m.coupling for m in (*self.generation, self.top)])
+
+    @property
+    def n_batch_entries(self) -> int:
+        """The numbers that a sample takes in the larger of the outer layers."""
+        return max(math.prod(self.visible_shape), math.prod(self.hidden_shape))
 
     def planned(self, n_rows: int, n_uses: int = N_USES) -> "DeepBelief":
         """The same network, made ready for `n_uses` fields of batches of `n_rows`."""

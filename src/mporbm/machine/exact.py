@@ -118,6 +118,14 @@ def _expectations(machine: Machine) -> Expectations:
     return total
 
 
+def n_enumerated_units(machine: Machine) -> int:
+    """Count the units of the smaller layer that can be enumerated."""
+    layers = [math.prod(machine.hidden_shape)]
+    if machine.visible_units.is_binary:
+        layers.append(math.prod(machine.visible_shape))
+    return min(layers)
+
+
 def _smaller_layer(machine: Machine) -> tuple[tuple[int, ...], bool, Callable[[Array], Array]]:
     """Its shape, whether it is the visible one, and its free energy."""
     n_visible, n_hidden = math.prod(machine.visible_shape), math.prod(machine.hidden_shape)

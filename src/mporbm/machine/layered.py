@@ -24,7 +24,7 @@ from ..tensor.index import Order
 from ..tensor.network import Node
 from ..tensor.plan import N_USES
 from ..tensor.product import Form
-from .coupling import Coupling, DenseCoupling, MPOCoupling
+from .couplings import Coupling, DenseCoupling, MPOCoupling
 from .machine import Machine
 from .units import Bernoulli, Copies, Gaussian, Mixed, Units
 
@@ -112,9 +112,20 @@ class LayeredCoupling(Coupling):
         """The number of units in odd layers."""
         return (sum(self.sizes[1::2]),)
 
+    @classmethod
+    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> "LayeredCoupling":
+        """Refuse: files keep every coupling by itself."""
+        raise TypeError("LayeredCoupling: expected the couplings between neighbouring layers.")
+
     def parts(self) -> tuple[Coupling, ...]:
         """W_1..W_L."""
         return self.couplings
+
+    def rebalanced(self) -> "LayeredCoupling":
+        """Return the same couplings, each with balanced factors if they have grown apart."""
+        balanced = [coupling.rebalanced() for coupling in self.couplings]
+        same = all(new is old for new, old in zip(balanced, self.couplings, strict=True))
+        return self if same else LayeredCoupling(balanced)
 
     def nodes(self) -> list[Node]:
         """A single node, W as a matrix."""
@@ -141,6 +152,10 @@ class LayeredCoupling(Coupling):
         """Every coupling in the form that is best for it."""
         products = tuple(coupling.product(n_rows, n_uses) for coupling in self.couplings)
         return LayeredProduct(products, self.sizes)
+
+    def describe(self, n_rows: int) -> str:
+        """Say in words what is multiplied with batches."""
+        return f"all {len(self.shapes)} layers together"
 
     def layers(self, visible: Array, hidden: Array) -> tuple[Array, ...]:
         """X_0..X_L of a batch as tensors, or what belongs to their units."""
@@ -195,7 +210,7 @@ def stack_of(machine: Machine) -> tuple[Machine, ...]:
 
 def layered(machine: Machine) -> LayeredCoupling:
     """The coupling of a deep machine, which knows its layers."""
-    coupling = getattr(machine.coupling, "coupling", machine.coupling)
+    coupling = machine.unplanned().coupling
     if not isinstance(coupling, LayeredCoupling):
         raise TypeError(
             f"machine: expected a deep machine, got one with a {type(coupling).__name__}; make one "

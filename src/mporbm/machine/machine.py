@@ -1,5 +1,6 @@
 """The machine: energy, fields, conditionals and free energy (the paper's Eqs. 3-5 and Fig. 4)."""
 
+import math
 from typing import Any, Self, cast
 
 import equinox as eqx
@@ -10,7 +11,8 @@ from jax import Array
 from ..tensor import MPO
 from ..tensor.check import check_array, check_batch, check_key
 from ..tensor.plan import N_USES
-from .coupling import Coupling
+from ..tensor.product import Form
+from .couplings import Coupling, PlannedCoupling
 from .units import Bernoulli, Gaussian, Units
 
 
@@ -85,10 +87,32 @@ class Machine(eqx.Module):
         """(J_1..J_e)."""
         return self.coupling.hidden_shape
 
+    @property
+    def n_batch_entries(self) -> int:
+        """The numbers that a sample takes in the larger of both layers."""
+        return max(math.prod(self.visible_shape), math.prod(self.hidden_shape))
+
     def planned(self, n_rows: int, n_uses: int = N_USES) -> Self:
-        """The same machine, made ready for `n_uses` fields of batches of `n_rows`."""
-        coupling = self.coupling.planned(n_rows, n_uses)
+        """Return the same machine, ready for `n_uses` fields of batches of `n_rows`.
+
+        One that is ready already stays as it is.
+        """
+        if isinstance(self.coupling, PlannedCoupling):
+            return self
+        return self.formed(self.coupling.product(n_rows, n_uses))
+
+    def formed(self, form: Form) -> Self:
+        """Return the same machine with W in a form that was made for its products."""
+        coupling = PlannedCoupling(self._own_coupling(), form)
         return cast("Self", eqx.tree_at(lambda m: m.coupling, self, coupling))
+
+    def unplanned(self) -> Self:
+        """Return the same machine without the form that W was brought to."""
+        return cast("Self", eqx.tree_at(lambda m: m.coupling, self, self._own_coupling()))
+
+    def _own_coupling(self) -> Coupling:
+        coupling = self.coupling
+        return coupling.coupling if isinstance(coupling, PlannedCoupling) else coupling
 
     def energy(self, visible: Any, hidden: Any) -> Array:
         """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""

@@ -4,13 +4,15 @@ A unit x in a field f has the unnormalised log-density ``x f - potential(x)``, w
 """
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from ..tensor.check import check_array
 from .hash_rng import random_bits
@@ -18,6 +20,21 @@ from .hash_rng import random_bits
 
 class Units(eqx.Module):
     """One layer's kind of units."""
+
+    is_binary: ClassVar[bool] = False
+
+    def base_bias(self, rows: Any) -> Any:
+        """The bias of independent units with the means of rows."""
+        return rows.mean(axis=0, dtype=np.float64)
+
+    def file_arrays(self) -> dict[str, Array]:
+        """List the parameters of these units by the names that files have for them."""
+        return {}
+
+    @classmethod
+    def from_file_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Units":
+        """Build units from what `file_arrays` listed."""
+        return cls()
 
     @abstractmethod
     def potential(self, state: Array) -> Array:
@@ -54,6 +71,14 @@ class Units(eqx.Module):
 
 class Bernoulli(Units):
     """Units in {0, 1} with ``p(x = 1) = sigmoid(f)``."""
+
+    is_binary: ClassVar[bool] = True
+
+    def base_bias(self, rows: Any) -> Any:
+        """The bias of units that are on as often as in the data."""
+        rate = np.clip(rows.mean(axis=0, dtype=np.float64), 0.0, 1.0)
+        rate = (rate * len(rows) + 0.5) / (len(rows) + 1.0)
+        return np.asarray(np.log(rate) - np.log1p(-rate))
 
     def potential(self, state: Array) -> Array:
         """Zero."""
@@ -122,6 +147,17 @@ class Gaussian(Units):
             raise TypeError(f"learnable={learnable!r}: expected True or False.")
         self.log_variance = jnp.log(value)
         self.learnable = learnable
+
+    def file_arrays(self) -> dict[str, Array]:
+        """List the logarithm of the variance."""
+        return {"log_variance": self.log_variance}
+
+    @classmethod
+    def from_file_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "Gaussian":
+        """Build units of the variance in a file."""
+        # What is too large is found infinite and refused, without a warning.
+        with np.errstate(over="ignore"):
+            return cls(np.exp(arrays["log_variance"]))
 
     @property
     def variance(self) -> Array:
@@ -231,3 +267,6 @@ class Copies(Units):
     def of_values(self, values: Array) -> Array:
         """Every copy has the value."""
         return self.n_copies * values
+
+
+UNITS: dict[str, type[Units]] = {"bernoulli": Bernoulli, "gaussian": Gaussian}

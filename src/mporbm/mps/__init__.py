@@ -1,1 +1,6 @@
-"""Layers in matrix product state form: the machine, its learning and its estimator."""
+"""Layers in matrix product state form: the machine, how it learns, and its estimator."""
+
+from .estimator import MPSRBM
+from .machine import MPSMachine
+
+__all__ = ["MPSRBM", "MPSMachine"]

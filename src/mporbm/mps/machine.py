@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine.coupling import MPOCoupling
+from ..machine.couplings import MPOCoupling
 from ..machine.machine import Machine
 from ..machine.units import Bernoulli, Gaussian
 from ..tensor import MPS, MPSBatch
@@ -66,7 +66,7 @@ class MPSMachine(Machine):
 
     @property
     def variance(self) -> Array:
-        """That of every visible unit."""
+        """The variance of every visible unit."""
         assert isinstance(self.visible_units, Gaussian)
         return self.visible_units.variance
 
@@ -74,6 +74,11 @@ class MPSMachine(Machine):
     def bias_cores(self) -> tuple[Array, ...]:
         """B as an MPO to a single hidden unit: <V, B> is then a field."""
         return tuple(core[:, :, None] for core in self.visible_bias.cores)
+
+    @property
+    def n_batch_entries(self) -> int:
+        """The numbers that a sample takes in the hidden layer, the only one that is formed."""
+        return math.prod(self.hidden_shape)
 
     def planned(self, n_rows: int, n_uses: int = N_USES) -> "MPSMachine":
         """The same machine: there is one way along the chain."""

@@ -16,11 +16,20 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..learning.gauge import regular_solve
+from ..learning.algorithm import (
+    Algorithm,
+    LearningState,
+    Scheme,
+    StepInfo,
+    combine_infos,
+    norm,
+)
+from ..learning.gauge import ridge_solve
 from ..learning.gradient import Batch
 from ..learning.monitor import Snapshot
-from ..learning.parameters import Parameters
-from ..learning.scheme import LearningState, Rates, Rule, Scheme, StepInfo, combine, norm
+from ..learning.objective import Objective
+from ..learning.parameters import Parameters, n_factors
+from ..learning.rule import Rates, UpdateRule
 from ..machine.hash_rng import split
 from ..tensor import MPO, MPS, MPSBatch
 from ..tensor.environments import FIELDS, OVERLAPS, Chain, Cores, fold, next_gram
@@ -58,6 +67,22 @@ class Seen(eqx.Module):
         return machine.variance * (hidden @ self.gram + self.bias_field)
 
 
+class MPSLikelihood(Objective):
+    """``E_data[log p(V)]`` of samples in MPS form, by contrastive divergence with mean values."""
+
+    def batch(self, machine: Any, stored: Any, weight: Array) -> Batch:
+        """Bring cores to the precision of the coupling."""
+        return Batch(stored.astype(machine.coupling.dtype), weight)
+
+    def watch(self, machine: Any, stored: Any, units: Array) -> Snapshot:
+        """Look at a few samples by inner products alone."""
+        return _snapshot(machine, stored)
+
+    def field_limit(self, machine: Any, stored: Any) -> float:
+        """Say beyond which field a training diverges, by the norms of the samples."""
+        return 1000.0 + 10.0 * float(stored.squared_norms().max())
+
+
 class MPSScheme(Scheme):
     """CD-AOP (`alternating`) or CD-SU for an `MPSMachine`, with mean visible values.
 
@@ -67,32 +92,23 @@ class MPSScheme(Scheme):
 
     alternating: bool = eqx.field(static=True, default=True)
 
-    def n_updates(self, machine: Any) -> int:
-        """One for every core, or one for all."""
-        return len(machine.coupling.mpo.cores) if self.alternating else 1
+    def groups(self, machine: MPSMachine) -> tuple[tuple[int, ...], ...]:
+        """Each core by itself, or all of them together."""
+        every = range(n_factors(machine))
+        return tuple((k,) for k in every) if self.alternating else (tuple(every),)
 
-    def init(self, key: Array, rule: Rule, machine: Any, n_chains: int) -> LearningState:
-        """No velocity."""
+    def init(
+        self, key: Array, algorithm: Algorithm, machine: MPSMachine, n_chains: int
+    ) -> LearningState:
+        """No velocity yet; chains begin at the data."""
         return LearningState(machine, Parameters.zeros_like(machine), (), None)
 
-    def batch(self, machine: Any, stored: Any, weight: Array) -> Batch:
-        """Cores in the precision of the coupling."""
-        return Batch(stored.astype(machine.coupling.dtype), weight)
-
-    def watch(self, machine: Any, stored: Any, units: Array) -> Snapshot:
-        """By inner products alone."""
-        return _snapshot(machine, stored)
-
-    def field_limit(self, machine: Any, stored: Any) -> float:
-        """By the norms of the samples."""
-        return 1000.0 + 10.0 * float(stored.squared_norms().max())
-
     def step(
-        self, key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+        self, key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
     ) -> tuple[LearningState, StepInfo]:
-        """A sweep over all cores, or one update of all."""
+        """Sweep over all cores, or update all of them once."""
         step = _sweep if self.alternating else _all_at_once
-        return step(key, rule, state, data, rates)
+        return step(key, algorithm, state, data, rates)
 
 
 def _trains(machine: Any, visible: Any) -> dict[str, Cores]:
@@ -104,15 +120,16 @@ def _see(trains: dict[str, Cores], moved: dict[str, Cores]) -> Seen:
 
 
 def _all_at_once(
-    key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+    key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
 ) -> tuple[LearningState, StepInfo]:
     """CD-SU: the gradients of all cores from one pass along the chain, and back."""
     machine: Any = state.machine
+    rule = algorithm.rule
     trains = _trains(machine, data.visible)
     now = {name: list(trains[name]) for name in "WB"}
     seen, pull_back = jax.vjp(lambda moved: _see(trains, moved), now)
     hidden = machine.hidden_bias, state.velocity.hidden_bias
-    weights, hidden, info = _phases(key, rule, machine, seen, data.weight, hidden, rates)
+    weights, hidden, info = _phases(key, algorithm, machine, seen, data.weight, hidden, rates)
     (ascent,) = pull_back(weights)
     velocity = {"W": state.velocity.factors, "B": _as_mpo(state.velocity.visible_bias)}
     none: list[Any] = [None] * len(now["W"])
@@ -128,10 +145,11 @@ def _all_at_once(
 
 
 def _sweep(
-    key: Array, rule: Rule, state: LearningState, data: Batch, rates: Rates
+    key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
 ) -> tuple[LearningState, StepInfo]:
     """CD-AOP: from core to core, with all that stands to the left and to the right of it."""
     machine: Any = state.machine
+    rule = algorithm.rule
     trains = _trains(machine, data.visible)
     d = len(trains["V"])
     rights = [chain.rights(trains[a], trains[b]) for chain, a, b in TERMS]
@@ -170,7 +188,7 @@ def _sweep(
 
         seen, pull_back = jax.vjp(see, {name: cores[name] for name in "WB"})
         weights, hidden, info = _phases(
-            site["key"], rule, machine, seen, data.weight, carry["hidden"], rates
+            site["key"], algorithm, machine, seen, data.weight, carry["hidden"], rates
         )
         (ascent,) = pull_back(weights)
         moved = {
@@ -201,11 +219,11 @@ def _sweep(
 
     end, results = fold(step, start, sites)
     moved = {name: [site[name] for site, _ in results] for name in "WB"}
-    return _state(machine, moved, end["hidden"]), combine([info for _, info in results])
+    return _state(machine, moved, end["hidden"]), combine_infos([info for _, info in results])
 
 
 def _moved(
-    rule: Rule,
+    rule: UpdateRule,
     rates: Rates,
     name: str,
     n_moved: int,
@@ -218,14 +236,14 @@ def _moved(
     """A core and its velocity after an update of some cores; with the Gram matrices beside it."""
     share = 1.0
     if left is not None and right is not None:
-        rows = regular_solve(left, gradient.reshape(len(left), -1)).reshape(-1, len(right))
-        gradient = regular_solve(right, rows.T).T.reshape(gradient.shape)
+        rows = ridge_solve(left, gradient.reshape(len(left), -1)).reshape(-1, len(right))
+        gradient = ridge_solve(right, rows.T).T.reshape(gradient.shape)
         # Natural steps of several cores add up: shared out, they are no longer than one.
         share = 1.0 / n_moved
     rate = rates.coupling if name == "W" else rates.bias
-    velocity = rule.velocity(velocity, gradient, rate)
+    velocity = rule.accelerate(velocity, gradient, rate)
     if name == "W":
-        core = rule.decayed(core, share * rate)
+        core = rule.decay(core, share * rate)
     return core + share * velocity, velocity
 
 
@@ -249,7 +267,7 @@ def _state(machine: Any, moved: dict[str, Any], hidden: tuple[Array, Array]) -> 
 
 def _phases(
     key: Array,
-    rule: Rule,
+    algorithm: Algorithm,
     machine: MPSMachine,
     seen: Seen,
     weight: Array,
@@ -257,11 +275,11 @@ def _phases(
     rates: Rates,
 ) -> tuple[Seen, tuple[Array, Array], StepInfo]:
     """The weight of each contraction in the gradient, C and its velocity moved, and their norm."""
-    units, bias = machine.hidden_units, hidden[0].reshape(-1)
+    rule, units, bias = algorithm.rule, machine.hidden_units, hidden[0].reshape(-1)
     field = seen.field + bias
     positive = units.mean(field)
     largest = jnp.abs(field).max()
-    for step_key in split(key, rule.negative_phase.n_gibbs):
+    for step_key in split(key, algorithm.negative_phase.n_gibbs):
         state = units.sample(step_key, field)
         field = seen.mean_field(machine, state) + bias
     negative = weight[:, None] * units.mean(field)
@@ -277,7 +295,7 @@ def _phases(
     rate = weight @ positive
     sparse = rule.sparsity_cost * (rule.sparsity_target - rate)
     ascent = rate - negative.sum(axis=0) + sparse.astype(rate.dtype)
-    velocity = rule.velocity(hidden[1], ascent.reshape(hidden[1].shape), rates.bias)
+    velocity = rule.accelerate(hidden[1], ascent.reshape(hidden[1].shape), rates.bias)
     info = StepInfo(norm(ascent), jnp.maximum(largest, jnp.abs(field).max()))
     return weights, (hidden[0] + velocity, velocity), info
 

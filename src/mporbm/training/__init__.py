@@ -1,10 +1,11 @@
 """The training loop: data sources, checkpoints, locks, signals, devices and processes."""
 
 from .checkpoint import CheckpointWarning
-from .loop import DivergenceWarning, Settings, Training
+from .loop import DivergenceWarning, Training
 from .packed_bits import PackedBits
 from .safetensors_io import FileFormatError
 from .sources import ArraySource, StreamSource
+from .specification import Specification, TrainingConfig
 
 __all__ = [
     "ArraySource",
@@ -12,7 +13,8 @@ __all__ = [
     "DivergenceWarning",
     "FileFormatError",
     "PackedBits",
-    "Settings",
+    "Specification",
     "StreamSource",
     "Training",
+    "TrainingConfig",
 ]

@@ -2,8 +2,8 @@
 
 The samples of every batch, and chains, are shared out over all devices; parameters are the same
 everywhere. XLA adds up gradients where they meet. A random bit depends on its place in the whole
-batch, not on who draws it (`mporbm.machine.hash_rng`), so that the number of devices changes nothing
-but the order of sums.
+batch, not on who draws it (`mporbm.machine.hash_rng`), so that the number of devices changes
+nothing but the order of sums.
 """
 
 from contextlib import AbstractContextManager
@@ -18,9 +18,9 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from ..learning import LearningState
 from ..learning.device_sums import AXIS
 from ..learning.negative_phases import EVERYWHERE, NegativePhase
-from ..learning.scheme import LearningState
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Team:
         )
         return placed
 
-    def held(self, phase: NegativePhase, state: LearningState) -> LearningState:
+    def constrain_sharding(self, phase: NegativePhase, state: LearningState) -> LearningState:
         """The same state, within a program: told to stay where it is."""
         kept: LearningState = jax.tree.map(
             jax.lax.with_sharding_constraint, state, self._shardings(phase, state)
@@ -107,7 +107,7 @@ class Team:
 Number = TypeVar("Number", bool, int, float)
 
 
-def agreed(value: Number) -> Number:
+def broadcast_from_first(value: Number) -> Number:
     """What the first process says of a number, so that no two go different ways."""
     if jax.process_count() == 1:
         return value
@@ -117,7 +117,7 @@ def agreed(value: Number) -> Number:
     return type(value)(np.frombuffer(np.asarray(said).tobytes(), np.float64)[0])
 
 
-def place() -> tuple[int, int]:
+def process_rank() -> tuple[int, int]:
     """The number of this process, and how many there are."""
     return jax.process_index(), jax.process_count()
 

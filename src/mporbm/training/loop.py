@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,20 +15,17 @@ import numpy as np
 from jax import Array
 from threadpoolctl import threadpool_limits
 
-from ..learning.gauge import tidied
+from ..learning import Algorithm, LearningState, Rates
 from ..learning.monitor import weight_norm
-from ..learning.negative_phases import FastState
-from ..learning.parameters import Parameters
-from ..learning.rates import Schedule, schedule_factor
-from ..learning.scheme import LearningState, Rates, Rule, Scheme
-from ..learning.two_site import TwoSite, truncate, used_ranks
-from ..machine import Model, MPOCoupling
+from ..learning.rates import schedule_factor
+from ..machine import Model
 from . import checkpoint
 from .compiler import compiled
-from .devices import Team, agreed, largest
+from .devices import Team, broadcast_from_first, largest
 from .packed_bits import unpacked
 from .signals import Interrupts
 from .sources import ArraySource, Block, Source
+from .specification import Specification
 
 N_WATCHED, WATCHED_ENTRIES = 128, 2**22
 """The most samples that are watched every epoch, and visible values unless a batch has more."""
@@ -54,8 +51,7 @@ class BlockInfo(eqx.Module):
 
 
 def run_block(
-    scheme: Scheme,
-    rule: Rule,
+    algorithm: Algorithm,
     state: LearningState,
     block: tuple[Any, Any, Array],
     key: Array,
@@ -80,16 +76,16 @@ def run_block(
         used = total > 0.0
         share = (weight / jnp.where(used, total, 1.0)).astype(dtype)
         stored = unpacked(chosen if rows is None else rows[chosen])
-        data = scheme.batch(state.machine, stored, share)
+        data = algorithm.objective.batch(state.machine, stored, share)
         # A batch of heavier samples makes a longer step: every sample counts by its own weight.
         heavy = rates * (total / jnp.maximum(n_weights, 1))
-        new, step = scheme.step(key, rule, state, data, heavy)
+        new, step = algorithm.step(key, state, data, heavy)
         healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
         healthy = info.healthy & (healthy | ~used)
         moves = healthy & used
         state = jax.tree.map(lambda a, b: jnp.where(moves, a, b), new, state)
         if team is not None:
-            state = team.held(rule.negative_phase, state)
+            state = team.constrain_sharding(algorithm.negative_phase, state)
         gradient_norm = jnp.where(moves, step.gradient_norm, 0.0)
         return (
             state,
@@ -105,54 +101,33 @@ def run_block(
     return state, info
 
 
-class Settings(eqx.Module):
-    """How long to train, and what to do on the way."""
-
-    n_iter: int
-    batch_size: int
-    schedule: Schedule
-    tolerance: float
-    """What `TwoSite` drops of W at the end of an epoch, relative to its norm."""
-    n_iter_no_change: int | None
-    """Stop after so many epochs without a better validation score; None trains to the end."""
-    on_divergence: Literal["stop", "back-off"]
-    checkpoint: str | None
-    checkpoint_interval: int
-    shuffle: bool = True
-
-
 class Training:
     """One run of training, from its first epoch or from a checkpoint."""
 
     def __init__(
         self,
-        scheme: Scheme,
-        rule: Rule,
-        machine: Model,
+        specification: Specification,
         source: Source,
-        validation: Source | None,
-        rates: Rates,
-        seed: int,
-        settings: Settings,
+        validation: Source | None = None,
         *,
-        identity: dict[str, Any] | None = None,
         continued: LearningState | None = None,
         progress: checkpoint.Progress | None = None,
     ):
-        self.scheme, self.rule, self.rates, self.seed = scheme, rule, rates, seed
-        self.source, self.validation, self.settings = source, validation, settings
+        machine, algorithm, rates, config, seed, identity = specification
+        self.algorithm, self.rates, self.seed = algorithm, rates, seed
+        self.source, self.validation, self.config = source, validation, config
         self.key = _own_key(jax.random.key(seed))
-        self.state = _init(scheme, rule, self.key, machine, settings.batch_size)
+        self.state = _init(algorithm, self.key, machine, config.batch_size)
         if continued is not None and _alike(continued, self.state):
             self.state = continued
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Any = None
         # A stream has no shares; who has not asked for several processes trains on one device.
         shared = isinstance(source, ArraySource) or jax.process_count() > 1
-        self._team = Team.of(settings.batch_size) if shared else None
+        self._team = Team.of(config.batch_size) if shared else None
         n_visible = math.prod(machine.visible_shape)
         self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
-        n_watched = min(N_WATCHED, max(settings.batch_size, WATCHED_ENTRIES // n_visible))
+        n_watched = min(N_WATCHED, max(config.batch_size, WATCHED_ENTRIES // n_visible))
         self._watched = source.head(n_watched)
         n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
         self._validated = None if validation is None else validation.head(n_validated)
@@ -161,15 +136,15 @@ class Training:
         rng = np.random.default_rng(seed)
         units = rng.permutation(min(n_visible, MOST_UNITS)).astype(np.int32)
         self._units = jax.device_put(units[:n_units])
-        self._field_limit = jnp.asarray(scheme.field_limit(machine, self._watched))
+        self._field_limit = jnp.asarray(algorithm.objective.field_limit(machine, self._watched))
         self.identity = {
-            **(identity or {}),
+            **identity,
             "data": source.fingerprint(),
             "validation": None if validation is None else validation.fingerprint(),
             "seed": seed,
         }
-        if settings.checkpoint is not None and checkpoint.exists(settings.checkpoint):
-            self._resume(settings.checkpoint)
+        if config.checkpoint is not None and checkpoint.exists(config.checkpoint):
+            self._resume(config.checkpoint)
 
     @property
     def machine(self) -> Any:
@@ -183,13 +158,13 @@ class Training:
         """
         # LAPACK's threads spin between its short calls and take the cores from XLA's.
         with Interrupts() as interrupts, threadpool_limits(1, user_api="blas"):
-            while self.progress.epoch < self.settings.n_iter and not self.progress.stopped:
+            while self.progress.epoch < self.config.n_iter and not self.progress.stopped:
                 if not self._epoch(interrupts):
                     break
                 self.progress.stopped = self._no_change()
                 if self._checkpoint_due():
                     self._save()
-                if agreed(on_epoch is not None and on_epoch(self)):
+                if broadcast_from_first(on_epoch is not None and on_epoch(self)):
                     break
                 if self._interrupted(interrupts):
                     break
@@ -202,12 +177,14 @@ class Training:
         while True:
             started = time.perf_counter()
             begin = self.state, self.progress.copy()
-            if self._run_blocks(interrupts) and agreed(self._record(time.perf_counter() - started)):
+            if self._run_blocks(interrupts) and broadcast_from_first(
+                self._record(time.perf_counter() - started)
+            ):
                 return True
             self.state, self.progress = begin
             rate = float(self.rates.coupling) * self.progress.rate_factor
             epoch, smaller = self.progress.epoch + 1, rate / 4.0
-            if self.settings.on_divergence == "stop" or not self.source.restartable:
+            if self.config.on_divergence == "stop" or not self.source.restartable:
                 warnings.warn(
                     f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch}; the "
                     f"parameters before it were kept and training stopped. Try "
@@ -233,17 +210,18 @@ class Training:
 
     def _run_blocks(self, interrupts: Interrupts) -> bool:
         """The blocks of an epoch from where it stands; whether all were healthy."""
-        progress, batch_size, team = self.progress, self.settings.batch_size, self._team
+        progress, batch_size, team = self.progress, self.config.batch_size, self._team
         epoch_key = jax.random.fold_in(self.key, np.uint32(progress.epoch + 1))
         factor = self._rate_factor()
         rates = Rates(float(self.rates.coupling) * factor, float(self.rates.bias) * factor)
-        rng = np.random.default_rng([self.seed, progress.epoch]) if self.settings.shuffle else None
-        state, common = self.state, (self.scheme, self.rule, epoch_key, rates, self._field_limit)
+        rng = np.random.default_rng([self.seed, progress.epoch]) if self.config.shuffle else None
+        state, common = self.state, (self.algorithm, epoch_key, rates, self._field_limit)
         share = None
         if team is not None:
-            state, common = team.spread(self.rule.negative_phase, state), team.everywhere(common)
+            state = team.spread(self.algorithm.negative_phase, state)
+            common = team.everywhere(common)
             share = team.share(batch_size)
-        scheme, rule, epoch_key, rates, field_limit = common
+        algorithm, epoch_key, rates, field_limit = common
         pending: BlockInfo | None = None
         for block in self.source.blocks(rng, batch_size, progress.n_blocks, share):
             # While a block is computed the next one is read; its verdict is asked for after that.
@@ -256,7 +234,7 @@ class Training:
             first = np.int32(progress.n_blocks * len(block.weight))
             placed, first = _on_devices(team, block, first)
             state, pending = self._block(
-                scheme, rule, state, placed, epoch_key, first, rates, field_limit, team
+                algorithm, state, placed, epoch_key, first, rates, field_limit, team
             )
             progress.n_blocks += 1
         # Between epochs every process has everything.
@@ -278,8 +256,8 @@ class Training:
 
     def _rate_factor(self) -> float:
         """What back-offs and the schedule make of the rates in this epoch."""
-        share = self.progress.epoch / max(self.settings.n_iter, 1)
-        return self.progress.rate_factor * schedule_factor(self.settings.schedule, share)
+        share = self.progress.epoch / max(self.config.n_iter, 1)
+        return self.progress.rate_factor * schedule_factor(self.config.schedule, share)
 
     def _account(self, info: BlockInfo) -> bool:
         self.progress.gradient_norm += float(info.gradient_norm)
@@ -292,12 +270,14 @@ class Training:
         norm = float(weight_norm(self.state.machine.coupling))
         if not np.isfinite(norm):
             return False
-        before = self.state.machine.coupling
-        self._tidy_bonds(norm)
+        before = self.state
+        done = (progress.epoch + 1) / self.config.n_iter
+        self.state = self.algorithm.scheme.end_epoch(self.algorithm, before, done)
         machine = self.state.machine
-        if machine.coupling is not before:
+        if self.state is not before:
             norm = float(weight_norm(machine.coupling))
-        seen = self.scheme.watch(machine, jax.device_put(self._watched), self._units)
+        objective = self.algorithm.objective
+        seen = objective.watch(machine, jax.device_put(self._watched), self._units)
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
         if not float(seen.largest_field) < 0.5 * float(self._field_limit):
             return False
@@ -311,53 +291,34 @@ class Training:
             "weight_norm": norm,
             "seconds": seconds,
         }
-        if isinstance(machine.coupling, MPOCoupling):
-            entry["ranks"] = list(used_ranks(machine.coupling.mpo))
+        if (ranks := machine.coupling.used_ranks) is not None:
+            entry["ranks"] = list(ranks)
         if self._validated is not None:
-            other = self.scheme.watch(machine, jax.device_put(self._validated), self._units)
+            other = objective.watch(machine, jax.device_put(self._validated), self._units)
             entry["validation_score"] = float(other.score)
             entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
         progress.end_epoch(entry)
-        if self.settings.n_iter_no_change is not None and self._validated is not None:
+        if self.config.n_iter_no_change is not None and self._validated is not None:
             score = entry["validation_score"]
             if score > progress.best_score:
                 progress.best_score, progress.best_epoch = score, progress.epoch
                 self.best_machine = machine
         return True
 
-    def _tidy_bonds(self, norm: float) -> None:
-        """Let ranks fall that the two-site scheme has raised; else balance cores that need it."""
-        machine, coupling = self.state.machine, self.state.machine.coupling
-        if isinstance(self.scheme, TwoSite):
-            # Directions need time to show which of them matter: strict from half-time on.
-            share = min(2.0 * (self.progress.epoch + 1) / self.settings.n_iter, 1.0)
-            machine = truncate(machine, share * self.settings.tolerance)
-            self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
-        elif self.rule.gauge and isinstance(coupling, MPOCoupling):
-            mpo = coupling.mpo
-            if mpo.boundary == "open" and (tidy := tidied(mpo, norm)) is not mpo:
-                biases = machine.visible_bias, machine.hidden_bias
-                machine = Parameters(tidy.cores, *biases).into(machine)
-                self.state = eqx.tree_at(lambda s: s.machine, self.state, machine)
-                if isinstance(self.state.chains, FastState):
-                    # Fast factors are offsets in the gauge that was.
-                    chains = self.state.chains.forget_factors()
-                    self.state = eqx.tree_at(lambda s: s.chains, self.state, chains)
-
     def _no_change(self) -> bool:
-        patience = self.settings.n_iter_no_change
+        patience = self.config.n_iter_no_change
         if patience is None or self.validation is None:
             return False
         return self.progress.epoch - self.progress.best_epoch >= patience
 
     def _checkpoint_due(self) -> bool:
-        ended = self.progress.stopped or self.progress.epoch == self.settings.n_iter
-        return ended or self.progress.epoch % self.settings.checkpoint_interval == 0
+        ended = self.progress.stopped or self.progress.epoch == self.config.n_iter
+        return ended or self.progress.epoch % self.config.checkpoint_interval == 0
 
     def _save(self) -> None:
-        if self.settings.checkpoint is not None and jax.process_index() == 0:
+        if self.config.checkpoint is not None and jax.process_index() == 0:
             checkpoint.save(
-                self.settings.checkpoint,
+                self.config.checkpoint,
                 {"state": self.state, "best": self.best_machine},
                 self.progress,
                 self.identity,
@@ -370,10 +331,10 @@ class Training:
         trees, self.progress, rates = checkpoint.load(path, template, self.identity)
         self.state, self.best_machine = trees["state"], trees["best"]
         self.rates = Rates(*rates)
-        if agreed(self.progress.epoch) != self.progress.epoch:
+        if broadcast_from_first(self.progress.epoch) != self.progress.epoch:
             raise ValueError(
                 f"checkpoint={os.fspath(path)!r}: expected the same file in all processes, got one "
-                f"of epoch {self.progress.epoch} and one of {agreed(self.progress.epoch)}; put it "
+                f"of epoch {self.progress.epoch} and one of {broadcast_from_first(self.progress.epoch)}; put it "
                 f"into a folder that all of them share."
             )
 
@@ -385,8 +346,8 @@ def _own_key(key: Array) -> Array:
 
 
 @eqx.filter_jit
-def _init(scheme: Scheme, rule: Rule, key: Array, machine: Model, n_chains: int) -> LearningState:
-    return scheme.init(jax.random.fold_in(key, 0), rule, machine, n_chains)
+def _init(algorithm: Algorithm, key: Array, machine: Model, n_chains: int) -> LearningState:
+    return algorithm.init(jax.random.fold_in(key, 0), machine, n_chains)
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -6,6 +6,7 @@ float), and bits stay packed, until a batch is used.
 """
 
 import itertools
+import math
 import mmap
 import zlib
 from abc import abstractmethod
@@ -69,6 +70,12 @@ class Source:
     def n_batches(self, batch_size: int) -> int | None:
         """The batches of an epoch, if known."""
         return None
+
+    def split(self, fraction: float) -> tuple["Source", "Source"]:
+        """Set a share of the rows aside for validation."""
+        raise ValueError(
+            "X_val: expected samples to stop early by, got None; a stream cannot be split."
+        )
 
 
 class ArraySource(Source):
@@ -152,6 +159,23 @@ class ArraySource(Source):
             runs = order[start : start + size].reshape(batch_size, -1)
             order[start : start + size] = rng.permuted(runs, axis=1).T.reshape(-1)
         return order
+
+    def split(self, fraction: float) -> tuple[Source, Source]:
+        """Set rows at even distances aside for validation."""
+        n_samples = len(self.rows)
+        n_held = math.ceil(fraction * n_samples)
+        if n_held >= n_samples:
+            raise ValueError(
+                f"validation_fraction={fraction}: expected to leave samples to learn from, but X "
+                f"has {n_samples}; pass X_val or early_stopping=False."
+            )
+        held = np.zeros(n_samples, bool)
+        held[np.linspace(0, n_samples - 1, n_held).astype(int)] = True
+        learnt, watched = np.flatnonzero(~held), np.flatnonzero(held)
+        return (
+            ArraySource(self.rows, self.weight, learnt),
+            ArraySource(self.rows, self.weight, watched),
+        )
 
     def head(self, n_rows: int) -> Any:
         """Rows at even distances."""

@@ -1,4 +1,4 @@
-"""What a trained estimator can be used for: features, samples, completion, likelihood."""
+"""Inference: samples, completion and denoising, as one operation under evidence."""
 
 import math
 from typing import Any
@@ -10,56 +10,46 @@ from jax import Array
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..machine import Bernoulli, Machine, exact
-from ..sampling import LogPartition, log_partition
 from ..tensor.check import check_choice, check_integer, check_real
 from . import batches, inputs
-from .fitted import Fitted
+from .base import EstimatorBase
 from .progress import sample_bar
-from .seeds import key_for
+from .seeds import Purpose, key_for
 
-N_SCORED_UNITS = 64
-"""Visible units whose conditionals estimate the pseudo-likelihood."""
-N_ENUMERATED_UNITS = 20
-"""The most units of the smaller layer for which log Z is computed by enumeration."""
 LEAST_NOISE = 1e-15
 """Noise below it is taken as this much: its square must not vanish in single precision."""
 N_MEASURED_ROWS = 1024
 """The most samples from which noise is estimated."""
 
 
-class Trained(Fitted):
-    """What a fitted estimator without labels is used for."""
+class InferenceMixin(EstimatorBase):
+    """What a fitted estimator is used for, whatever its machine."""
 
-    def reconstruct(self, X: Any) -> Any:
-        """``E[V | E[H | V]]``: each sample after one pass up and down.
-
-        Samples in MPS form give an `MPSBatch`.
-        """
+    def reconstruct(self, X: Any) -> NDArray[Any]:
+        """Pass each sample up and down once: ``E[V | E[H | V]]``."""
         rows = self._rows(X)
-        return batches.in_batches(batches.up_and_down, self.machine_, rows)
+        return self._batched(batches.up_and_down, rows)
 
-    # Samples
-
-    def sample(self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None) -> Any:
-        """Samples of the model, ``(n_samples, *visible_shape)``: chains of `n_gibbs` steps each.
+    def sample(
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
+    ) -> NDArray[Any]:
+        """Draw samples of the model, ``(n_samples, *visible_shape)``, by chains of `n_gibbs` steps.
 
         The chains start as independent units at the rates of the visible bias. How many steps
         they need to forget that depends on the machine. Without a `random_state` every call draws
         other samples.
-
-        A machine in MPS form gives an `MPSBatch` of the means ``E[V | H]`` for hidden states that
-        were drawn: white noise on every visible unit is not in MPS form.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples)
-        if self.in_mps_form_:
-            steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
-            means = batches.draw_means(self.machine_, self._key(random_state), n_samples, steps)
-            return jax.tree.map(np.asarray, means)
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         observed = np.broadcast_to(np.False_, rows.shape)
         return self._draws(rows, observed, None, n_gibbs, random_state)
+
+    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """Move visible states V by some Gibbs steps."""
+        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
+        rows, key = self._rows(V), self._key(random_state)
+        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
 
     # Inference under evidence
 
@@ -187,8 +177,8 @@ class Trained(Fitted):
         return self._estimate_noise(*self._observed(X, mask))
 
     def _observed(self, X: Any, mask: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Rows without their unknown values, and which values are known."""
-        self._check_tensor_form("complete, denoise, posterior_samples and estimate_noise")
+        """Check samples and mask; unknown values become 0."""
+        check_is_fitted(self)
         rows = inputs.check_rows(self, X, reset=False, allow_nan=True)
         observed = inputs.check_mask(mask, rows)
         if not observed.all():
@@ -197,7 +187,7 @@ class Trained(Fitted):
         return rows, observed
 
     def _noise(self, noise: Any, salt_and_pepper: Any) -> float | None:
-        """The noise level that was asked for, if any."""
+        """Check the noise level that was asked for, if any."""
         if salt_and_pepper is not None:
             if noise is not None:
                 raise ValueError(
@@ -238,10 +228,10 @@ class Trained(Fitted):
         size = batches.power_of_two(n_chosen)
         dtype = self.machine_.coupling.dtype
         batch = (
-            batches.padded(rows[chosen], size, dtype),
-            batches.padded(observed[chosen], size, bool),
+            batches.padded(self._widened(rows[chosen]), size, dtype),
+            batches.padded(self._widened(observed[chosen]), size, bool),
         )
-        return float(batches.noise_level(self.machine_, batch, key_for(self._seed, 3)))
+        return float(batches.noise_level(self.machine_, batch, key_for(self._seed, Purpose.NOISE)))
 
     def _infer(
         self,
@@ -256,18 +246,19 @@ class Trained(Fitted):
         """The posterior mean of each unit, or that and its standard deviation."""
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs))
         with sample_bar(method, len(rows), bool(self.verbose)) as show:
-            return batches.in_batches(
+            answer = batches.in_batches(
                 batches.METHODS[method],
                 self.machine_,
-                rows,
+                self._widened(rows),
                 self._key(random_state) if method == "gibbs" else None,
                 self._traced(noise),
                 steps,
                 bool(return_std),
-                observed=observed,
+                observed=self._widened(observed),
                 chains=True,
                 show=show,
             )
+        return jax.tree.map(self._narrowed, answer)
 
     def _finished_answer(self, rows: Any, known: Any, answer: Any, binary: bool) -> Any:
         """The mean as it was asked for; known values exactly as they were given."""
@@ -290,137 +281,42 @@ class Trained(Fitted):
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
         key = self._key(random_state)
         with sample_bar("sample", len(rows), bool(self.verbose)) as show:
-            return self._batched(
+            drawn = self._batched(
                 batches.draw,
-                rows,
+                self._widened(rows),
                 key,
                 self._traced(noise),
                 steps,
-                observed=observed,
+                observed=self._widened(observed),
                 repeats=repeats,
                 chains=True,
                 show=show,
             )
+        return self._narrowed(drawn)
 
-    # Likelihood
+    def _widened(self, data: NDArray[Any]) -> NDArray[Any]:
+        """Make data the first visible units of a machine that has more, of which nothing is known.
 
-    def log_partition(
-        self,
-        method: str = "auto",
-        *,
-        n_chains: int = 256,
-        n_temperatures: int = 2000,
-        random_state: Any = None,
-    ) -> LogPartition:
-        """Log Z, so that ``log p(V) = -F(V) - log Z``.
-
-        Parameters
-        ----------
-        method
-            ``"exact"`` by enumeration, for machines of at most 24 units in the smaller layer;
-            ``"ais"`` by annealed importance sampling from the base rates of the training data, in
-            both directions; ``"auto"`` is exact up to 20 units.
-        n_chains, n_temperatures
-            Of annealed importance sampling: more of either make it more precise.
-        random_state
-            A seed; by default the one of the estimator, so that the answer is always the same.
-
-        Returns
-        -------
-        LogPartition
-            `value`, `standard_error`, `effective_sample_size`, the estimate in `reverse`, and the
-            95 % `interval`.
+        Those of a deep or labelled machine hold other layers, too.
         """
-        self._check_tensor_form("log_partition and score_samples")
-        check_choice("method", method, ("auto", "exact", "ais"))
-        machine, base = self._undirected()
-        n_units = _smaller_layer(machine)
-        if method == "exact" and n_units > exact.MAX_UNITS:
-            raise ValueError(
-                f"method='exact': expected at most {exact.MAX_UNITS} units in the smaller layer, "
-                f"got {n_units}; use method='ais'."
-            )
-        if method == "exact" or (method == "auto" and n_units <= N_ENUMERATED_UNITS):
-            value = float(exact.log_partition(machine))
-            return LogPartition(value, 0.0, math.inf, value)
-        key = key_for(self._seed, 4) if random_state is None else self._key(random_state)
-        return log_partition(key, machine, base, n_chains=n_chains, n_temperatures=n_temperatures)
+        if self.machine_.visible_shape == self.visible_shape_:
+            return data
+        (n_units,) = self.machine_.visible_shape
+        return np.pad(data.reshape(len(data), -1), ((0, 0), (0, n_units - self.n_features_in_)))
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
-        return float(self.score_samples(X).mean())
-
-    def _undirected(self) -> tuple[Machine, Any]:
-        """The machine that has a log Z, and the base rates of its visible units, if known."""
-        return self.machine_, getattr(self, "base_bias_", None)
-
-    def _less_log_partition(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values minus log Z, which is kept as long as the machine is the same."""
-        kept = getattr(self, "_partition", None)
-        if kept is None or kept[0] is not self.machine_:
-            kept = self._partition = (self.machine_, self.log_partition().value)
-        less: NDArray[Any] = values - np.asarray(kept[1], values.dtype)
-        return less
+    def _narrowed(self, visible: NDArray[Any]) -> NDArray[Any]:
+        """Take the data out of the visible units of a machine that has more."""
+        if self.machine_.visible_shape == self.visible_shape_:
+            return visible
+        return visible[:, : self.n_features_in_].reshape(len(visible), *self.visible_shape_)
 
     def _traced(self, noise: float | None) -> Array | None:
-        """Noise as an argument of a compiled function; none at all is another program."""
+        """Make noise an argument of a compiled function; none at all is another program."""
         return jnp.asarray(max(noise, LEAST_NOISE), self.machine_.coupling.dtype) if noise else None
 
 
-class TrainedMachine(Trained):
-    """The methods of a fitted estimator of one machine, which has a free energy."""
-
-    machine_: Machine
-
-    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """The visible states V after some Gibbs steps."""
-        self._check_tensor_form("gibbs")
-        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        rows, key = self._rows(V), self._key(random_state)
-        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
-
-    def free_energy(self, X: Any) -> NDArray[Any]:
-        """``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
-        rows = self._rows(X)
-        return self._batched(batches.free_energy, rows)
-
-    def score_samples(self, X: Any) -> NDArray[Any]:
-        """``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
-
-        log Z is that of `log_partition` and computed once; its error is the same for all samples.
-        """
-        rows = self._rows(X)
-        energies = self._batched(batches.free_energy, rows)
-        return self._less_log_partition(-energies)
-
-    def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
-        """``sum_i log p(v_i | the other units)`` of each sample: cheap, and needs no log Z.
-
-        It is estimated from the conditionals of 64 visible units, the same at every call and for
-        every machine of this shape, so that values can be compared. Bernoulli units only.
-        """
-        rows = self._rows(X)
-        if not isinstance(self.machine_.visible_units, Bernoulli):
-            raise ValueError(
-                "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use "
-                "score_samples."
-            )
-        n_visible = math.prod(self.machine_.visible_shape)
-        units = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
-        chosen = jnp.asarray(units, jnp.int32)
-        return self._batched(batches.pseudo_likelihood, rows, None, chosen)
-
-
-def _smaller_layer(machine: Machine) -> int:
-    """The units of the smaller layer that can be enumerated."""
-    layers = [math.prod(machine.hidden_shape)]
-    if isinstance(machine.visible_units, Bernoulli):
-        layers.append(math.prod(machine.visible_shape))
-    return min(layers)
-
-
 def _with_known(values: NDArray[Any], rows: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
-    """Values with those that are known exactly as they were given."""
+    """Put known values, exactly as they were given, in place of inferred ones."""
     filled = values.astype(np.result_type(values, rows.dtype), copy=False)
     np.copyto(filled, rows, where=known)
     return filled

@@ -1,0 +1,188 @@
+"""Deep belief networks: DBN and MPODBN (Hinton, Osindero & Teh 2006)."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..learning import Objective, PassOfMeans, Scheme, WakeSleep
+from ..machine import DeepBelief, Machine
+from ..sampling.deep import belief_bound, belief_sample
+from ..tensor.check import check_integer
+from . import batches
+from .boltzmann import BoltzmannEstimator
+from .deep import DeepEstimator, layer_ranks, paired_shapes
+from .machines import RBM
+from .model_file import ESTIMATORS
+from .mporbm import MPORBM
+from .progress import sample_bar
+from .seeds import Purpose, key_for
+
+N_BOUND_SAMPLES = 100
+"""The passes up that the bound of a deep belief network is averaged over."""
+
+
+@ESTIMATORS.register("DBN")
+@dataclass(eq=False, repr=False, kw_only=True)
+class DBN(DeepEstimator):
+    """Deep belief network of dense layers: what `MPODBN` is compared with.
+
+    The parameters are those of `MPODBN` without `rank`, `boundary`, `scheme`, `gauge` and
+    `rank_tolerance`; `hidden_shapes` may be numbers, such as ``[100, 50]``.
+    """
+
+    coupling: ClassVar[str] = "dense"
+    LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
+
+    def stack_machines(self, stack: tuple[Machine, ...]) -> DeepBelief:
+        """Make a network of machines that each learnt the hidden layer of the one before."""
+        return DeepBelief.of_stack(stack)
+
+    def unstack_machine(self) -> tuple[Machine, ...]:
+        """List the machines that generate, the lowest first."""
+        return (*self.machine_.generation, self.machine_.top)
+
+    def fine_tuning(self) -> tuple[Scheme, Objective]:
+        """Learn together by the up-down algorithm."""
+        return WakeSleep(), PassOfMeans()
+
+    def sample(
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
+    ) -> NDArray[Any]:
+        """Draw samples of the model, ``(n_samples, *visible_shape)``.
+
+        Chains of `n_gibbs` steps of the machine on top, then a pass down of random states.
+        """
+        check_is_fitted(self)
+        n_samples = check_integer("n_samples", n_samples)
+        steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
+        rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
+        key = self._key(random_state)
+        with sample_bar("sample", n_samples, bool(self.verbose)) as show:
+            return self._batched(dreams, rows, key, steps, chains=True, show=show)
+
+    def score_samples(self, X: Any) -> NDArray[Any]:
+        """Estimate a lower bound on ``log p(V)`` of each sample.
+
+        ``E_q[log p(V, X_1..X_{L-1}) - log q(X_1..X_{L-1} | V)]`` with the recognition distribution
+        q, as the mean over 100 passes up, the same at every call; log Z of the machine on top is
+        that of `log_partition`. With one layer it is ``log p(V)`` itself.
+        """
+        bounds = self._batched(bound, self._rows(X), key_for(self._seed, Purpose.NOISE))
+        return self._less_log_partition(bounds)
+
+    def undirected_machine(self) -> tuple[Machine, Any]:
+        """Give the machine on top, and the base bias of the data if it is the only one."""
+        base = getattr(self, "base_bias_", None)
+        return self.machine_.top, None if self.machine_.generation else base
+
+    def named_machines(self) -> dict[str, Machine]:
+        """List the machines that are kept in a file, by name."""
+        sides = {"recognition": self.machine_.recognition, "generation": self.machine_.generation}
+        below = {f"{s}.{k}.": m for s, side in sides.items() for k, m in enumerate(side)}
+        return {**below, "top.": self.machine_.top}
+
+    def set_named_machines(self, machines: dict[str, Machine]) -> None:
+        """Become a fitted estimator around the machines of a file."""
+        up, down = (
+            tuple(machines[f"{side}.{k}."] for k in range(len(machines) // 2))
+            for side in ("recognition", "generation")
+        )
+        self.set_machine(DeepBelief(up, down, machines["top."]))
+
+
+@batches.compiled
+def dreams(machine: DeepBelief, visible: Array, key: Array, n_gibbs: Array) -> Array:
+    """Draw as many samples as there are rows."""
+    return belief_sample(key, machine, len(visible), n_gibbs)
+
+
+@batches.compiled
+def bound(machine: DeepBelief, visible: Array, key: Array) -> Array:
+    """Estimate the bound on the log-probability, up to log Z."""
+    return belief_bound(key, machine, visible, N_BOUND_SAMPLES)
+
+
+@ESTIMATORS.register("MPODBN")
+@dataclass(eq=False, repr=False, kw_only=True)
+class MPODBN(DBN):
+    """Deep belief network with layers coupled by matrix product operators (Hinton et al. 2006).
+
+    ``p(X_0..X_L) = p(X_0 | X_1) ... p(X_{L-2} | X_{L-1}) p(X_{L-1}, X_L)``: an `MPORBM` on top of
+    directed layers. Every layer is an `MPORBM` that learns the hidden probabilities of the one
+    below; tensors go in and tensors come out. Fine-tuning is the up-down algorithm, after which
+    the couplings that infer (`machine_.recognition`) are others than those that generate.
+
+    Features are those of the last layer after a pass of means. `sample` runs chains of the machine
+    on top and then draws downwards. `complete` and `denoise` repeat passes of random states up to
+    the last layer and down again, with known values clamped, and average what the last step gives:
+    approximately the posterior mean, as layers below the top are inferred by recognition, which
+    only approximates their posterior. `score_samples` is a lower bound.
+
+    Parameters
+    ----------
+    hidden_shapes
+        The shape of every hidden layer, such as ``[(10, 10), (8, 8)]``, with as many modes as the
+        samples have; by default two layers of the shape of the samples.
+    n_iter_fine_tuning
+        Epochs in which all layers learn together, after `n_iter` epochs of each alone.
+    rank, boundary, scheme, gauge, rank_tolerance
+        Of every layer, as for `MPORBM`. Fine-tuning moves all cores at once.
+    checkpoint
+        Every stage has a file of its own, with ``.layer-1``, ``.layer-2``, ..., ``.fine-tuning``
+        added to this name. A `fit` that finds them goes on where it was.
+    visible_shape, visible_units, negative_phase, n_gibbs, learning_rate, schedule, momentum, \
+    weight_decay, sparsity_target, sparsity_cost, init, batch_size, n_iter, early_stopping, \
+    validation_fraction, n_iter_no_change, on_divergence, checkpoint_interval, feature, output, \
+    verbose, random_state
+        As for `MPORBM`, at every stage.
+
+    Attributes
+    ----------
+    machine_
+        The learnt `mporbm.machine.DeepBelief`.
+    layers_
+        Its layers as machines, the lowest first: what generates.
+    ranks_
+        For every layer the rank of each bond.
+    n_parameters_
+        The number of weights that generate, biases excluded.
+    history_
+        What `MPORBM` watches in every epoch, with its ``"stage"``. The score of fine-tuning is
+        minus the reconstruction error.
+    n_iter_
+        The epochs of all stages.
+    base_bias_
+        The visible bias that independent units would need to have the means of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mporbm import MPODBN
+    >>> X = np.random.default_rng(0).random((20, 6, 6)) < 0.3
+    >>> model = MPODBN([(3, 3), (2, 2)], rank=3, n_iter=2, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.sample(5).shape
+    ((20, 4), (5, 6, 6))
+    """
+
+    rank: Any = 20
+    boundary: Any = "open"
+    scheme: str = "aop"
+    gauge: str | None = "canonical"
+    rank_tolerance: float = 0.25
+
+    coupling: ClassVar[str] = "mpo"
+    LAYER: ClassVar[type[BoltzmannEstimator]] = MPORBM
+
+    def resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
+        """Give one shape for every layer, each with as many modes as the samples."""
+        return paired_shapes(self.visible_shape_, super().resolved_hidden_shapes())
+
+    @property
+    def ranks_(self) -> tuple[tuple[int, ...], ...]:
+        """The rank of each bond, for every layer."""
+        return layer_ranks(self)

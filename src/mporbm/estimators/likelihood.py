@@ -1,0 +1,126 @@
+"""Likelihood: free energies, log Z, and scores that compare machines of any kind."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..machine import Machine, exact
+from ..sampling import LogPartition, log_partition
+from ..tensor.check import check_choice
+from . import batches
+from .base import EstimatorBase
+from .seeds import Purpose, key_for
+
+N_SCORED_UNITS = 64
+"""Visible units whose conditionals estimate the pseudo-likelihood."""
+N_ENUMERATED_UNITS = 20
+"""The most units of the smaller layer for which log Z is computed by enumeration."""
+
+
+class LikelihoodMixin(EstimatorBase):
+    """What a fitted estimator says about the probability of samples."""
+
+    def free_energy(self, X: Any) -> NDArray[Any]:
+        """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
+        rows = self._rows(X)
+        return self._batched(batches.free_energy, rows)
+
+    def score_samples(self, X: Any) -> NDArray[Any]:
+        """Compute ``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
+
+        log Z is that of `log_partition` and computed once; its error is the same for all samples.
+        """
+        rows = self._rows(X)
+        energies = self._batched(batches.free_energy, rows)
+        return self._less_log_partition(-energies)
+
+    def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
+        """Estimate ``sum_i log p(v_i | the other units)`` of each sample, cheaply, without log Z.
+
+        It is estimated from the conditionals of 64 visible units, the same at every call and for
+        every machine of this shape, so that values can be compared. Bernoulli units only.
+        """
+        rows = self._rows(X)
+        if not self.machine_.visible_units.is_binary:
+            raise ValueError(
+                "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use "
+                "score_samples."
+            )
+        n_visible = math.prod(self.machine_.visible_shape)
+        units = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
+        chosen = jnp.asarray(units, jnp.int32)
+        return self._batched(batches.pseudo_likelihood, rows, None, chosen)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Average `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def log_partition(
+        self,
+        method: str = "auto",
+        *,
+        n_chains: int = 256,
+        n_temperatures: int = 2000,
+        random_state: Any = None,
+    ) -> LogPartition:
+        """Estimate log Z, so that ``log p(V) = -F(V) - log Z``.
+
+        Parameters
+        ----------
+        method
+            ``"exact"`` by enumeration, for machines of at most 24 units in the smaller layer;
+            ``"ais"`` by annealed importance sampling from the base rates of the training data, in
+            both directions; ``"auto"`` is exact up to 20 units.
+        n_chains, n_temperatures
+            Of annealed importance sampling: more of either make it more precise.
+        random_state
+            A seed; by default the one of the estimator, so that the answer is always the same.
+
+        Returns
+        -------
+        LogPartition
+            `value`, `standard_error`, `effective_sample_size`, the estimate in `reverse`, and the
+            95 % `interval`.
+        """
+        check_is_fitted(self)
+        check_choice("method", method, ("auto", "exact", "ais"))
+        machine, base = self.undirected_machine()
+        n_units = exact.n_enumerated_units(machine)
+        if method == "exact" and n_units > exact.MAX_UNITS:
+            raise ValueError(
+                f"method='exact': expected at most {exact.MAX_UNITS} units in the smaller layer, "
+                f"got {n_units}; use method='ais'."
+            )
+        if method == "exact" or (method == "auto" and n_units <= N_ENUMERATED_UNITS):
+            value = float(exact.log_partition(machine))
+            return LogPartition(value, 0.0, math.inf, value)
+        key = (
+            key_for(self._seed, Purpose.LOG_PARTITION)
+            if random_state is None
+            else self._key(random_state)
+        )
+        return log_partition(key, machine, base, n_chains=n_chains, n_temperatures=n_temperatures)
+
+    def undirected_machine(self) -> tuple[Machine, Any]:
+        """Give the machine that has a log Z, and the base bias of its visible units, if known.
+
+        Visible units beyond those of the data have the bias that they have learnt.
+        """
+        machine: Machine = self.machine_
+        base = getattr(self, "base_bias_", None)
+        if base is not None and machine.visible_shape != self.visible_shape_:
+            others = np.asarray(machine.visible_bias)[base.size :]
+            base = np.concatenate([np.asarray(base).reshape(-1), others])
+        return machine, base
+
+    def _less_log_partition(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Subtract log Z, which is kept as long as the machine is the same."""
+        kept = getattr(self, "_partition", None)
+        if kept is None or kept[0] is not self.machine_:
+            kept = self._partition = (self.machine_, self.log_partition().value)
+        less: NDArray[Any] = values - np.asarray(kept[1], values.dtype)
+        return less

@@ -1,0 +1,306 @@
+"""The estimator of the paper: MPORBM."""
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..machine import Machine, MPOCoupling
+from ..tensor import MPO, max_ranks
+from ..tensor.check import check_integer, check_paired_shapes, check_tolerance
+from ..tensor.ranks import check_ranks, rank_caps
+from .boltzmann import BoltzmannEstimator
+from .inference import InferenceMixin
+from .likelihood import LikelihoodMixin
+from .model_file import ESTIMATORS
+
+
+@ESTIMATORS.register("MPORBM")
+@dataclass(eq=False, repr=False, kw_only=True)
+class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
+    """Matrix product operator RBM (Chen et al. 2018): the machine of the paper.
+
+    Parameters
+    ----------
+    hidden_shape
+        (J_1..J_d), as many modes as the samples have; by default a third of each visible mode.
+    visible_shape
+        (I_1..I_d); by default that of the samples. To be said if samples come flattened.
+    visible_units
+        ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
+        standardised real ones.
+    rank
+        A number, the largest rank of any bond, or one rank for every bond. What came out is
+        `ranks_`.
+    boundary
+        ``"open"``, or ``"periodic"`` for a ring of cores.
+    scheme
+        Which cores an update moves: ``"aop"`` one after the other (CD-AOP, Algorithm 1), ``"su"``
+        all at once (CD-SU), ``"two-site"`` two neighbours as one, so that ranks change: up to
+        `rank`, and down to what `rank_tolerance` leaves.
+    gauge
+        ``"canonical"`` makes steps independent of the gauge, so that a learning rate means the
+        same for every rank; None is the paper's plain rule.
+    rank_tolerance
+        What the two-site scheme may drop of W after each epoch, relative to its norm.
+    negative_phase
+        Where model samples come from: ``"cd"`` contrastive divergence, ``"pcd"`` persistent chains
+        (Tieleman 2008), ``"fpcd"`` those with fast weights (Tieleman & Hinton 2009), ``"pt"``
+        parallel tempering.
+    n_gibbs
+        K, the Gibbs steps of each update.
+    learning_rate
+        The paper's alpha, for cores and biases; ``"auto"`` finds rates by the scale of the data
+        and the number of updates (`mporbm.learning.automatic_rates`).
+    schedule
+        How the rate changes over the epochs: ``"constant"``, or ``"linear"`` or ``"cosine"`` down
+        to 0.
+    momentum
+        The paper's gamma.
+    weight_decay
+        How strongly weights are pulled to 0.
+    sparsity_target, sparsity_cost
+        The share of samples for which a hidden unit should be on, and how strongly it is held to
+        that; no target by default.
+    init
+        ``"data"`` starts with a visible bias at the base rates of the units and, unless periodic,
+        with small weights that look where the samples vary (`mporbm.learning.start`);
+        ``"random"`` with random weights and no biases, as Algorithm 1 does.
+    batch_size, n_iter
+        Samples of a batch, and passes over the data (epochs).
+    early_stopping, validation_fraction, n_iter_no_change
+        Whether to stop after `n_iter_no_change` epochs without a better score of samples set
+        aside, and to keep the best machine.
+    on_divergence
+        When fields grow out of bounds: ``"stop"`` with the last good parameters and a warning, or
+        ``"back-off"`` to a quarter of the rate and go on from there.
+    warm_start
+        Whether `fit` goes on from what was learnt before.
+    checkpoint, checkpoint_interval
+        A file to save the state of the training in after every so many epochs and when a signal
+        ends it. A `fit` that finds its own checkpoint there goes on from it.
+    feature
+        What `transform` gives: ``"probability"`` that a hidden unit is on, the ``"field"`` before
+        the sigmoid (keeps distances that saturation loses), or a random ``"state"``.
+    output
+        ``"flat"`` features (n, prod(hidden_shape)), or ``"tensor"``: ``(n, *hidden_shape)``.
+    verbose
+        1 shows a progress bar.
+    random_state
+        A seed makes everything reproducible.
+
+    Attributes
+    ----------
+    machine_
+        The learnt `mporbm.machine.Machine`.
+    cores_, visible_bias_, hidden_bias_
+        Its parameters as arrays.
+    ranks_
+        The rank of every bond.
+    n_parameters_
+        The number of weights, biases excluded.
+    history_
+        For every epoch, what was watched: reconstruction error, score, norms, ranks, and with
+        validation data the free-energy gap, which grows when the machine overfits.
+    n_iter_
+        The epochs that were run.
+    base_bias_
+        The visible bias that independent units would need to have the means of the data.
+    coding_
+        The coding that made the data binary, if `mporbm fit` did; kept in the model file for the
+        other commands. Methods take data that are coded already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mporbm import MPORBM
+    >>> X = np.random.default_rng(0).random((20, 6, 6)) < 0.3
+    >>> model = MPORBM(hidden_shape=(2, 2), rank=3, n_iter=2, random_state=0).fit(X)
+    >>> model.transform(X).shape, model.ranks_, model.n_parameters_
+    ((20, 4), (3,), 72)
+    """
+
+    rank: Any = 20
+    boundary: Any = "open"
+    scheme: str = "aop"
+    gauge: str | None = "canonical"
+    rank_tolerance: float = 0.25
+
+    coupling: ClassVar[str] = "mpo"
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that no training can have, before it begins."""
+        super().check_parameters()
+        if np.ndim(self.rank) == 0:
+            check_integer("rank", self.rank)
+        check_tolerance("rank_tolerance", self.rank_tolerance)
+        if self.scheme == "two-site" and self.negative_phase == "fpcd":
+            raise ValueError(
+                "negative_phase='fpcd': expected another one for scheme='two-site', whose splits "
+                "leave nothing for fast cores to add to."
+            )
+        if self.scheme == "two-site" and self.boundary == "periodic":
+            raise ValueError(
+                "scheme='two-site': expected boundary='open', got 'periodic'; a ring has no "
+                "canonical form to split bonds in."
+            )
+
+    def largest_ranks(self) -> tuple[int, ...]:
+        """Give the largest rank of each bond; a single number caps what a bond can have."""
+        return resolve_ranks(
+            self.rank, self.visible_shape_, self.resolved_hidden_shape(), self.boundary
+        )
+
+    def coupling_options(self) -> dict[str, Any]:
+        """List what the coupling is built with; the two-site scheme raises ranks from 1."""
+        ranks = self.largest_ranks()
+        starting = (1,) * len(ranks) if self.scheme == "two-site" else ranks
+        return {"rank": starting, "boundary": self.boundary}
+
+    def scheme_options(self) -> dict[str, Any]:
+        """List what the scheme is built with."""
+        return {"max_ranks": self.largest_ranks(), "rank_tolerance": self.rank_tolerance}
+
+    # What was learnt
+
+    @property
+    def cores_(self) -> list[NDArray[Any]]:
+        """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
+        return [np.asarray(core) for core in self._mpo("cores_").cores]
+
+    @property
+    def ranks_(self) -> tuple[int, ...]:
+        """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
+        return self._mpo("ranks_").ranks
+
+    def _mpo(self, name: str) -> MPO:
+        return MPO(self._fitted_machine(name).coupling.factors)
+
+    @classmethod
+    def from_rbm(
+        cls,
+        rbm: Any,
+        *,
+        rank: Any = None,
+        tolerance: float = 0.0,
+        visible_shape: Any = None,
+        hidden_shape: Any = None,
+        **parameters: Any,
+    ) -> Self:
+        """Turn a trained dense machine into one with W as an MPO, by sequential SVD.
+
+        Parameters
+        ----------
+        rbm
+            A fitted `RBM`, or a `BernoulliRBM` of scikit-learn.
+        rank
+            The largest rank kept, one for all bonds or one per bond.
+        tolerance
+            Ranks fall as long as the relative error in W stays below it.
+        visible_shape, hidden_shape
+            The modes of both layers, where those of `rbm` are flat.
+        parameters
+            Other parameters of the new estimator; by default those of `rbm`.
+
+        Returns
+        -------
+        MPORBM
+            A fitted estimator whose ``truncation_error_`` bounds the relative error in W. It can
+            go on training with `partial_fit`, or with `fit` and ``warm_start=True``.
+        """
+        check_is_fitted(rbm)
+        if not hasattr(rbm, "machine_") and not hasattr(rbm, "intercept_visible_"):
+            raise TypeError(
+                f"rbm: expected a fitted RBM of mporbm or a BernoulliRBM of scikit-learn, got "
+                f"{type(rbm).__name__}."
+            )
+        if hasattr(rbm, "components_"):
+            weights = rbm.components_.T
+            biases = rbm.intercept_visible_, rbm.intercept_hidden_
+            shapes: tuple[Any, Any] = ((len(weights),), (len(weights.T),))
+            units, common = None, {}
+        else:
+            machine: Machine = rbm.machine_
+            weights = rbm.weight_matrix()
+            biases = machine.visible_bias, machine.hidden_bias
+            shapes = machine.visible_shape, machine.hidden_shape
+            units, common = machine.visible_units, rbm.get_params(deep=False)
+        visible, hidden = check_paired_shapes(
+            "visible_shape",
+            shapes[0] if visible_shape is None else visible_shape,
+            "hidden_shape",
+            shapes[1] if hidden_shape is None else hidden_shape,
+        )
+        for name, shape, size in zip(
+            ("visible_shape", "hidden_shape"), (visible, hidden), weights.shape, strict=True
+        ):
+            if math.prod(shape) != size:
+                raise ValueError(
+                    f"{name}={shape}: expected a shape of {size} units, as many as rbm has, got "
+                    f"{math.prod(shape)}."
+                )
+        caps = rank_caps(rank, len(visible), "open", name="rank")
+        mpo, bound = MPO.from_matrix(weights, visible, hidden, max_rank=caps, tolerance=tolerance)
+        names = cls().get_params(deep=False).keys()
+        chosen = {name: value for name, value in common.items() if name in names}
+        chosen |= {"visible_shape": visible, "hidden_shape": hidden}
+        chosen |= {"rank": mpo.ranks, "boundary": "open"}
+        estimator = cls(**{**chosen, **parameters})
+        estimator.set_machine(
+            Machine(
+                MPOCoupling(mpo),
+                np.asarray(biases[0]).reshape(visible),
+                np.asarray(biases[1]).reshape(hidden),
+                units,
+            )
+        )
+        if hasattr(rbm, "base_bias_"):
+            estimator.base_bias_ = rbm.base_bias_.reshape(visible)
+        if hasattr(rbm, "coding_"):
+            estimator.coding_ = rbm.coding_
+        estimator._begin(bound / max(float(np.linalg.norm(weights)), np.finfo(float).tiny))
+        return estimator
+
+    def compress(self, *, rank: Any = None, tolerance: float = 0.0) -> Self:
+        """Return a copy with W rounded to lower ranks.
+
+        A ring is cut open first. The copy's ``truncation_error_`` bounds the relative error in W;
+        it can go on training as after `from_rbm`.
+        """
+        check_is_fitted(self)
+        mpo = self._mpo("ranks_").to_open()
+        caps = rank_caps(rank, mpo.n_cores, "open", name="rank")
+        rounded, bound = mpo.round(max_rank=caps, tolerance=tolerance)
+        smaller = copy.copy(self)
+        smaller.set_params(rank=rounded.ranks, boundary="open")
+        smaller.set_machine(with_mpo(self.machine_, rounded))
+        smaller._begin(bound / max(float(mpo.norm()), np.finfo(float).tiny))
+        return smaller
+
+    def _begin(self, truncation_error: float) -> None:
+        """Forget how the machine was trained, as one that was compressed must."""
+        self.truncation_error_ = float(truncation_error)
+        self.n_iter_, self.history_ = 0, []
+        self.restart_random_numbers()
+
+
+def resolve_ranks(
+    rank: Any, visible_shape: tuple[int, ...], hidden_shape: tuple[int, ...], boundary: Any
+) -> tuple[int, ...]:
+    """Give one rank for each bond; a single number stands for the largest one."""
+    sizes = [i * j for i, j in zip(visible_shape, hidden_shape, strict=False)]
+    if np.ndim(rank) > 0:
+        return check_ranks(rank, sizes, boundary)
+    cap = check_integer("rank", rank)
+    return tuple(min(cap, largest) for largest in max_ranks(sizes, boundary))
+
+
+def with_mpo(machine: Machine, mpo: MPO) -> Machine:
+    """Return a machine with another coupling between the same layers."""
+    changed: Machine = eqx.tree_at(lambda m: m.coupling, machine, MPOCoupling(mpo))
+    return changed

@@ -1,0 +1,82 @@
+"""The update rule: how a gradient becomes a step, the same for every scheme.
+
+Lines 11-14 of Algorithm 1: ``velocity <- momentum velocity + rate g``,
+``theta <- theta + velocity``.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .parameters import Parameters
+
+
+class Rates(eqx.Module):
+    """Learning rates of the coupling and of the biases; the paper's alpha is both."""
+
+    coupling: Array
+    bias: Array
+
+    def __init__(self, coupling: Any, bias: Any):
+        self.coupling = jnp.asarray(coupling, float)
+        self.bias = jnp.asarray(bias, float)
+
+    def __mul__(self, factor: Any) -> "Rates":
+        return Rates(self.coupling * factor, self.bias * factor)
+
+
+class UpdateRule(eqx.Module):
+    """Momentum, gauge, weight decay and sparsity.
+
+    With the gauge, g is the natural gradient of a factor, and its velocity goes on as the step in
+    W that it was, as far as the factor can follow (`mporbm.learning.gauge`). The step in W is then
+    never longer than that of a dense machine, whatever the scheme. A momentum of 0 leaves
+    velocities at 0, and they cost nothing.
+
+    Weight decay takes ``rate weight_decay / (1 - momentum)`` of every moved factor: with the gauge
+    the gradient of ``-weight_decay/2 |W|^2``, without noise and so without velocity. A sparsity
+    target t adds ``sparsity_cost (t - E_data[H])`` to the gradient of the hidden bias.
+    """
+
+    gauge: bool = eqx.field(static=True)
+    has_momentum: bool = eqx.field(static=True)
+    momentum: Array
+    weight_decay: Array
+    sparsity_target: Array
+    sparsity_cost: Array
+
+    def __init__(
+        self,
+        *,
+        gauge: bool = True,
+        momentum: Any = 0.5,
+        weight_decay: Any = 0.0,
+        sparsity_target: Any = 0.0,
+        sparsity_cost: Any = 0.0,
+    ):
+        self.gauge = gauge
+        self.has_momentum = isinstance(momentum, jax.core.Tracer) or float(momentum) != 0.0
+        self.momentum = jnp.asarray(momentum, float)
+        self.weight_decay = jnp.asarray(weight_decay, float)
+        self.sparsity_target = jnp.asarray(sparsity_target, float)
+        self.sparsity_cost = jnp.asarray(sparsity_cost, float)
+
+    def with_sparsity(self, ascent: Parameters, hidden_rate: Array) -> Parameters:
+        """Add the sparsity term to the gradient of the hidden bias."""
+        pull = self.sparsity_cost * (self.sparsity_target - hidden_rate)
+        bias = ascent.hidden_bias + pull.astype(ascent.hidden_bias.dtype)
+        moved: Parameters = eqx.tree_at(lambda a: a.hidden_bias, ascent, bias)
+        return moved
+
+    def accelerate(self, velocity: Array, ascent: Array, rate: Array) -> Array:
+        """Compute the new velocity ``momentum velocity + rate g``."""
+        kept = self.momentum * velocity if self.has_momentum else 0.0
+        return (kept + rate * ascent).astype(velocity.dtype)
+
+    def decay(self, factor: Array, rate: Array) -> Array:
+        """Shrink a factor by as much as momentum makes of a steady gradient of weight decay."""
+        loss = rate * self.weight_decay / (1.0 - self.momentum)
+        return factor * (1.0 - loss).astype(factor.dtype)

@@ -1,0 +1,61 @@
+"""A coupling with W formed once, for all products until it changes."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from jax import Array
+
+from ...tensor.network import Node
+from ...tensor.plan import N_USES
+from ...tensor.product import Form
+from .base import Coupling
+
+
+class PlannedCoupling(Coupling):
+    """A coupling with what all its products share: made once, before they are repeated.
+
+    For sampling: its factors are those of `coupling`, its leaves are not.
+    """
+
+    coupling: Coupling
+    merged: Form
+
+    @property
+    def visible_shape(self) -> tuple[int, ...]:
+        """(I_1..I_d)."""
+        return self.coupling.visible_shape
+
+    @property
+    def hidden_shape(self) -> tuple[int, ...]:
+        """(J_1..J_e)."""
+        return self.coupling.hidden_shape
+
+    def parts(self) -> tuple[Coupling, ...]:
+        """Return those of the coupling."""
+        return self.coupling.parts()
+
+    def nodes(self) -> list[Node]:
+        """Return those of the coupling."""
+        return self.coupling.nodes()
+
+    def to_mpo(self) -> Coupling:
+        """The same W as an MPO."""
+        return self.coupling.to_mpo()
+
+    @classmethod
+    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> Self:
+        """Refuse: what is planned is not kept."""
+        raise TypeError("PlannedCoupling: expected the factors of the coupling that is planned.")
+
+    @property
+    def factors(self) -> tuple[Array, ...]:
+        """The factors of the coupling."""
+        return self.coupling.factors
+
+    def with_factors(self, factors: Sequence[Any]) -> Coupling:
+        """Build the coupling with other factors, which is not planned."""
+        return self.coupling.with_factors(factors)
+
+    def product(self, n_rows: int, n_uses: int = N_USES) -> Form:
+        """The form that was made."""
+        return self.merged
