@@ -1,6 +1,7 @@
 """scikit-learn estimators: machines, deep stacks of them, classifiers; codings of data."""
 
 from .belief import DBN, MPODBN
+from .classifier import ClassRBM, MPOClassRBM
 from .coding import Binarize, BitPlanes
 from .deep_boltzmann import DBM, MPODBM
 from .machines import RBM, MvRBM, TvRBM
@@ -16,6 +17,8 @@ __all__ = [
     "RBM",
     "Binarize",
     "BitPlanes",
+    "ClassRBM",
+    "MPOClassRBM",
     "MvRBM",
     "TvRBM",
     "load",

@@ -136,6 +136,12 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         coupling: Coupling = self._fitted_machine("n_parameters_").coupling
         return coupling.n_parameters
 
+    @property
+    def hidden_shape_(self) -> tuple[int, ...]:
+        """(J_1..J_d), the shape of the hidden layer."""
+        shape: tuple[int, ...] = self._fitted_machine("hidden_shape_").hidden_shape
+        return shape
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to a file that `mporbm.load` reads."""
         check_is_fitted(self)

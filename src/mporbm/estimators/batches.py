@@ -13,7 +13,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from ..learning.monitor import pseudo_log_likelihood
-from ..machine import LabelledMachine, Machine, Model
+from ..machine import Machine, Model
 from ..sampling import evidence, gibbs
 from ..tensor.plan import MANY_USES
 from ..training.packed_bits import unpacked
@@ -169,23 +169,6 @@ Observed = tuple[Array, Array]
 def draw(machine: Model, batch: Observed, key: Array, noise: Any, n_gibbs: Array) -> Array:
     """A draw from ``p(V | evidence)``."""
     return evidence.posterior_sample(key, *evidence.observe(machine, *batch, noise), n_gibbs)
-
-
-@compiled
-def label_logits(machine: LabelledMachine, visible: Array, key: Any) -> Array:
-    """``log p(y | V)`` of each label, up to a constant."""
-    return machine.label_logits(visible)
-
-
-@compiled
-def class_draw(
-    machine: LabelledMachine, labels: Array, key: Array, given: bool, n_gibbs: Array
-) -> Array:
-    """A draw from ``p(V | y)``, or from ``p(V)`` if labels are not given."""
-    chosen = machine.given(labels.astype(jnp.int32)) if given else machine
-    unknown = jnp.zeros((len(labels), *machine.visible_shape), machine.coupling.dtype)
-    nothing = evidence.Evidence.of_known(unknown, jnp.zeros((), bool))
-    return evidence.posterior_sample(key, chosen, nothing, n_gibbs)
 
 
 Answer = Array | tuple[Array, Array]

@@ -267,7 +267,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         """List what the scheme is built with."""
         return {}
 
-    def build_objective(self) -> Objective:
+    def build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""
         return LogLikelihood()
 
@@ -314,7 +314,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             checkpoint_interval=self.checkpoint_interval,
             shuffle=not partial_fit,
         )
-        algorithm = build_algorithm(self, scheme, objective or self.build_objective(), rates)
+        algorithm = build_algorithm(self, scheme, objective or self.build_objective(rates), rates)
         return Specification(machine, algorithm, rates, config, seed, training_identity(self))
 
     # What was learnt

@@ -1,12 +1,11 @@
-"""Classifiers: machines with labels as one more group of visible units."""
+"""Classifiers: machines with a label as one more visible unit of several states."""
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
@@ -15,29 +14,23 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..learning import (
-    LabelledCD,
-    LabelledPCD,
-    LabelledRows,
-    LabelledRule,
-    Labelling,
-    NegativePhase,
-    Rates,
-    Rule,
-    Scheme,
-)
+from ..learning import Objective, Rates
+from ..learning.classification import Classification
 from ..learning.rates import label_rates
 from ..learning.start import with_unit_fields
-from ..machine import Coupling, DenseCoupling, LabelledMachine, Machine
-from ..tensor.check import check_choice, check_integer, check_positive
-from ..training import ArraySource
+from ..machine import Machine, labelled_machine
+from ..machine.layered import layered, stack_of
+from ..tensor.check import check_integer, check_positive
+from ..training import ArraySource, LabelledRows
 from ..training.packed_bits import unpacked
 from ..training.sources import Source
-from . import batches, inputs
-from .base import BoltzmannMachine
-from .compilation import keep_compiled
-from .machines import MPOCoupled
-from .progress import sample_bar
+from . import inputs, label_batches, model_file
+from .boltzmann import BoltzmannEstimator, take_weight
+from .inference import InferenceMixin
+from .likelihood import LikelihoodMixin
+from .machines import check_factorwise
+from .model_file import ESTIMATORS
+from .mporbm import resolve_ranks
 
 LABEL_STD = 0.01
 """The standard deviation of the label weights that training starts with."""
@@ -46,12 +39,14 @@ MOST_HIDDEN = 500
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Classifier(ClassifierMixin, BoltzmannMachine):
-    """A machine with labels: learning from them, and telling them. `MPOClassRBM` documents it."""
+class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
+    """A machine that learns from labels and tells them. `MPOClassRBM` documents it."""
 
     objective: str = "hybrid"
     generative_weight: float = 0.01
     n_iter: int = 100
+
+    FEATURES: ClassVar[dict[str, Any]] = label_batches.FEATURES
 
     # Fitting
 
@@ -75,9 +70,8 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
             The weight of each sample: the length of its steps. Outside of the signature as for
             `MPORBM.fit`.
         """
-        self._check_parameters()
-        keep_compiled()
-        weight = self._take_weight(fit_params)
+        self.check_parameters()
+        weight = take_weight(fit_params)
         known = self.classes_ if self.warm_start and hasattr(self, "machine_") else None
         source, rows = self._labelled_source(X, y, weight, known, reset=True)
         source, validation = self._split(source, X_val)
@@ -87,7 +81,7 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
             validation = ArraySource(LabelledRows(validation.rows, labels))
         elif y_val is not None:
             raise ValueError("X_val: expected the samples that y_val labels, got None.")
-        return self._fit(source, validation, rows, y)
+        return self._train(source, validation, self._specify_start, rows, y)
 
     def partial_fit(  # type: ignore[override]
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
@@ -96,19 +90,18 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
 
         `classes` are all labels that will ever come; by default those of the first call.
         """
-        self._check_parameters()
-        keep_compiled()
+        self.check_parameters()
         first = not hasattr(self, "machine_")
         known = None if first else self.classes_
         if first and classes is not None:
             known = np.unique(_labels("classes", classes))
         source, _ = self._labelled_source(X, y, sample_weight, known, reset=first)
-        return self._partial_fit(source)
+        return self._train_once(source)
 
     def _labelled_source(
         self, X: Any, y: Any, weight: Any, known: Any, reset: bool
     ) -> tuple[Source, Any]:
-        """Samples with their labels, and the samples as rows; classes are the known ones if any."""
+        """Join samples and labels; classes are the known ones, if any."""
         if inputs.is_stream(X):
             raise ValueError(
                 "X: expected an array of samples, got a stream, which has no labels; call "
@@ -127,7 +120,7 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
         return ArraySource(labelled, plain.weight), rows
 
     def _codes(self, name: str, y: Any, n_samples: int) -> NDArray[np.int32]:
-        """Labels as positions in `classes_`."""
+        """Turn labels into positions in `classes_`."""
         labels = None if y is None else _labels(name, y)
         n_labels = None if labels is None else len(labels)
         if labels is None or n_labels != n_samples:
@@ -143,9 +136,15 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
             )
         return np.searchsorted(self.classes_, labels).astype(np.int32)
 
-    def _starting_machine(self, seed: int, source: Source) -> Machine:
-        machine = super()._starting_machine(seed, source)
-        if isinstance(machine, LabelledMachine):
+    def _measured(self, source: Source) -> Any:
+        return unpacked(super()._measured(source).rows)
+
+    # From parameters to a specification
+
+    def start(self, seed: int, source: Source) -> Machine:
+        """Begin with small weights or, with `warm_start`, with those that are there."""
+        machine: Machine = super().start(seed, source)
+        if machine is getattr(self, "machine_", None):
             return machine
         assert isinstance(source, ArraySource)
         n_classes = len(self.classes_)
@@ -157,76 +156,66 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
             counts = np.bincount(source.rows.labels[source.used], minlength=n_classes)
             # Half a sample of each class keeps those that have none yet.
             bias = np.log((counts + 0.5) / (counts + 0.5).sum())
-        return LabelledMachine(machine, weights, bias)
+        return labelled_machine(machine, weights, bias)
 
-    def _initial_rates(self, source: Source, *arguments: Any) -> Rates:
+    def initial_rates(self, source: Source, machine: Any, n_updates: int | None) -> Rates:
+        """Give the learning rates asked for, or automatic ones for the objective."""
         if self.objective == "generative" or self.learning_rate != "auto":
-            return super()._initial_rates(source, *arguments)
-        return label_rates(self._measured(source), self._generative_weight())
+            return super().initial_rates(source, machine, n_updates)
+        return label_rates(self._measured(source), self._share_of_generative())
 
-    def _hidden_shape(self) -> tuple[int, ...]:
-        """The hidden shape asked for, or as many units as are visible, up to some hundred."""
+    def resolved_hidden_shape(self) -> tuple[int, ...]:
+        """Give the hidden shape asked for, or as many units as are visible, up to some hundred."""
         if self.hidden_shape is not None:
-            return super()._hidden_shape()
+            return super().resolved_hidden_shape()
         visible = self.visible_shape_
         share = min((MOST_HIDDEN / math.prod(visible)) ** (1.0 / len(visible)), 1.0)
         return tuple(math.ceil(share * size) for size in visible)
 
-    def _measured(self, source: Source) -> Any:
-        return unpacked(super()._measured(source).rows)
-
-    def _rule(self, negative_phase: NegativePhase, **options: Any) -> Rule:
-        return LabelledRule(
-            negative_phase,
-            discriminative=self.objective != "generative",
-            generative_weight=self._generative_weight(),
-            **options,
+    def build_objective(self, rates: Rates) -> Objective:
+        """Say what is learnt."""
+        weight = self._share_of_generative()
+        return Classification(
+            self.objective != "generative",
+            None if weight is None else jnp.asarray(weight, float),
+            rates.bias / rates.coupling,
         )
 
-    def _generative_weight(self) -> float | None:
+    def _share_of_generative(self) -> float | None:
         weights = {"generative": 1.0, "discriminative": None, "hybrid": self.generative_weight}
         return weights[self.objective]
 
-    def _phase(self, rates: Rates) -> NegativePhase:
-        return (LabelledCD if self.negative_phase == "cd" else LabelledPCD)(self.n_gibbs)
-
-    def _negative_phases(self) -> tuple[str, ...]:
-        return ("cd", "pcd")
-
-    def _scheme(self) -> Scheme:
-        return Labelling(super()._scheme())
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("objective", self.objective, ("generative", "discriminative", "hybrid"))
+    def check_parameters(self) -> None:
+        """Refuse parameters that no training can have, before it begins."""
+        super().check_parameters()
         check_positive("generative_weight", self.generative_weight)
 
     # Labels
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """``log p(y | V)`` of each sample and class, exactly, (n, n_classes)."""
-        logits = self._batched(batches.label_logits, self._rows(X))
+        """Compute ``log p(y | V)`` of each sample and class, exactly, (n, n_classes)."""
+        logits = self._batched(label_batches.logits, self._rows(X))
         # Normalised in double precision whatever the machine's.
         log_probability: NDArray[np.float64] = log_softmax(logits.astype(np.float64), axis=1)
         return log_probability
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """``p(y | V)`` of each sample and class, exactly, (n, n_classes)."""
+        """Compute ``p(y | V)`` of each sample and class, exactly, (n, n_classes)."""
         probability: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
         return probability
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest label of each sample."""
+        """Tell the likeliest label of each sample."""
         codes = self.predict_log_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    # Samples
+    # Samples and likelihood
 
-    def sample(
+    def sample(  # type: ignore[override]
         self, n_samples: int = 1, y: Any = None, n_gibbs: int = 1000, random_state: Any = None
     ) -> NDArray[Any]:
-        """Samples of the model, ``(n_samples, *visible_shape)``: chains of `n_gibbs` steps each.
+        """Draw samples of the model, ``(n_samples, *visible_shape)``, by chains of `n_gibbs` steps.
 
         Parameters
         ----------
@@ -238,55 +227,90 @@ class Classifier(ClassifierMixin, BoltzmannMachine):
         n_gibbs, random_state
             As for `MPORBM.sample`.
         """
+        if y is None:
+            return super().sample(n_samples, n_gibbs, random_state)
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples)
-        steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
-        given = np.zeros(n_samples, np.int32)
-        if y is not None:
-            given = self._codes("y", np.full(n_samples, y) if np.ndim(y) == 0 else y, n_samples)
-        key = self._key(random_state)
-        with sample_bar("sample", n_samples, bool(self.verbose)) as show:
-            return self._batched(
-                batches.class_draw, given, key, y is not None, steps, chains=True, show=show
-            )
+        codes = self._codes("y", np.full(n_samples, y) if np.ndim(y) == 0 else y, n_samples)
+        states = np.zeros((n_samples, *self.machine_.visible_shape), np.float32)
+        states[np.arange(n_samples), self.n_features_in_ + codes] = 1.0
+        known = np.broadcast_to(np.arange(states.shape[1]) >= self.n_features_in_, states.shape)
+        return self._draws(states, known, None, n_gibbs, random_state)
 
-    # Parameters
+    def reconstruct(self, X: Any) -> NDArray[Any]:
+        """Pass each sample up and down once, with the label summed out."""
+        return self._batched(label_batches.up_and_down, self._rows(X))
+
+    def free_energy(self, X: Any) -> NDArray[Any]:
+        """Compute ``F(V) = -log sum_{y,H} exp(-E(V, y, H))`` of each sample."""
+        return self._batched(label_batches.free_energy, self._rows(X))
+
+    # What was learnt
+
+    def set_machine(self, machine: Machine) -> None:
+        """Become a fitted estimator around a labelled machine."""
+        super().set_machine(machine)
+        self.visible_shape_ = stack_of(machine)[0].visible_shape
+        self.n_features_in_ = math.prod(self.visible_shape_)
+
+    @property
+    def hidden_shape_(self) -> tuple[int, ...]:
+        """(J_1..J_d)."""
+        return layered(self._fitted_machine("hidden_shape_")).shapes[1]
+
+    @property
+    def n_classes_(self) -> int:
+        """The number of classes."""
+        return layered(self._fitted_machine("n_classes_")).sizes[2]
+
+    @property
+    def visible_bias_(self) -> NDArray[Any]:
+        """B, of shape visible_shape."""
+        return np.asarray(stack_of(self._fitted_machine("visible_bias_"))[0].visible_bias)
+
+    @property
+    def hidden_bias_(self) -> NDArray[Any]:
+        """C, of shape hidden_shape."""
+        return np.asarray(stack_of(self._fitted_machine("hidden_bias_"))[0].hidden_bias)
 
     @property
     def label_weights_(self) -> NDArray[Any]:
         """U, of shape ``(n_classes, *hidden_shape)``."""
-        return np.asarray(self._labelled_machine("label_weights_").label_weights)
+        top = stack_of(self._fitted_machine("label_weights_"))[1]
+        return np.moveaxis(np.asarray(top.coupling.factors[0]), -1, 0)
 
     @property
     def label_bias_(self) -> NDArray[Any]:
         """d, of shape (n_classes,)."""
-        return np.asarray(self._labelled_machine("label_bias_").label_bias)
+        return np.asarray(stack_of(self._fitted_machine("label_bias_"))[1].hidden_bias)
 
-    @property
-    def n_parameters_(self) -> int:
-        """The number of weights, those of the labels included, biases excluded."""
-        machine = self._labelled_machine("n_parameters_")
-        return machine.coupling.n_parameters + machine.label_weights.size
+    def machine_arrays(self, machine: Machine) -> dict[str, Any]:
+        """List the parameters of a machine by the names that files have for them."""
+        own = model_file.machine_arrays(stack_of(machine)[0])
+        return {**own, "label_weights": self.label_weights_, "label_bias": self.label_bias_}
 
-    def _labelled_machine(self, name: str) -> LabelledMachine:
-        machine = self._fitted_machine(name)
-        assert isinstance(machine, LabelledMachine)
-        return machine
+    def machine_from_arrays(
+        self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
+    ) -> Machine:
+        """Build a machine from what `machine_arrays` listed."""
+        machine = super().machine_from_arrays(arrays, visible_shape, hidden_shape)
+        return labelled_machine(machine, arrays["label_weights"], arrays["label_bias"])
 
 
-class ClassRBM(Classifier):
+@ESTIMATORS.register("ClassRBM")
+class ClassRBM(ClassifierBase):
     """Classification RBM (Larochelle & Bengio 2008): every visible unit wired to every hidden one.
 
     The parameters are those of `MPOClassRBM` without `rank`, `boundary`, `scheme` and `gauge`;
     `hidden_shape` may be a number, or have any number of modes.
     """
 
-    def _random_coupling(self, key: Array) -> Coupling:
-        return DenseCoupling.random(key, self.visible_shape_, self._hidden_shape())
+    coupling: ClassVar[str] = "dense"
 
 
+@ESTIMATORS.register("MPOClassRBM")
 @dataclass(eq=False, repr=False, kw_only=True)
-class MPOClassRBM(Classifier, MPOCoupled):
+class MPOClassRBM(ClassifierBase):
     """Classification RBM (Larochelle & Bengio 2008) with a matrix product operator as coupling.
 
     ``-E(V, y, H) = <V, W(H)> + <V, B> + <C, H> + d_y + <U_y, H>`` with a label y, so that
@@ -304,8 +328,6 @@ class MPOClassRBM(Classifier, MPOCoupled):
     generative_weight
         Of the hybrid objective: the generative part keeps the machine from learning the samples
         by heart.
-    negative_phase
-        Where model samples come from: ``"cd"`` or ``"pcd"``.
     feature
         What `transform` gives, with the label summed out by ``p(y | V)``: the ``"probability"``
         that a hidden unit is on, its mean ``"field"``, or a random ``"state"``.
@@ -319,7 +341,7 @@ class MPOClassRBM(Classifier, MPOCoupled):
     classes_
         The labels, sorted.
     machine_
-        The learnt `mporbm.machine.LabelledMachine`.
+        The learnt `mporbm.machine.Machine` between the layers [V, y] and H.
     cores_, visible_bias_, hidden_bias_, label_weights_, label_bias_
         Its parameters as arrays: W, B, C, U and d.
 
@@ -335,6 +357,38 @@ class MPOClassRBM(Classifier, MPOCoupled):
     (array(['left', 'right'], dtype='<U5'), 1.0)
     """
 
+    rank: Any = 20
+    boundary: Any = "open"
+    scheme: str = "aop"
+    gauge: str | None = "canonical"
+
+    coupling: ClassVar[str] = "mpo"
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that no training can have, before it begins."""
+        super().check_parameters()
+        check_factorwise(self.scheme)
+        if np.ndim(self.rank) == 0:
+            check_integer("rank", self.rank)
+
+    def coupling_options(self) -> dict[str, Any]:
+        """List what the coupling is built with besides both shapes."""
+        hidden = self.resolved_hidden_shape()
+        ranks = resolve_ranks(self.rank, self.visible_shape_, hidden, self.boundary)
+        return {"rank": ranks, "boundary": self.boundary}
+
+    @property
+    def cores_(self) -> list[NDArray[Any]]:
+        """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
+        coupling = layered(self._fitted_machine("cores_")).couplings[0]
+        return [np.asarray(core) for core in coupling.factors]
+
+    @property
+    def ranks_(self) -> tuple[int, ...]:
+        """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
+        coupling = layered(self._fitted_machine("ranks_")).couplings[0]
+        return coupling.to_mpo().mpo.ranks
+
 
 def _labels(name: str, y: Any) -> NDArray[Any]:
     """Labels as scikit-learn takes them: one-dimensional, finite, not continuous."""
@@ -342,6 +396,3 @@ def _labels(name: str, y: Any) -> NDArray[Any]:
     assert_all_finite(labels, input_name=name)
     check_classification_targets(labels)
     return labels
-
-
-CLASSIFIERS = (ClassRBM, MPOClassRBM)

@@ -299,7 +299,7 @@ class InferenceMixin(EstimatorBase):
 
         Those of a deep or labelled machine hold other layers, too.
         """
-        if self.machine_.visible_shape == self.visible_shape_:
+        if data.shape[1:] == self.machine_.visible_shape:
             return data
         (n_units,) = self.machine_.visible_shape
         return np.pad(data.reshape(len(data), -1), ((0, 0), (0, n_units - self.n_features_in_)))

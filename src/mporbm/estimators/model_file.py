@@ -40,7 +40,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             for name, value in estimator.get_params(deep=False).items()
         },
         "visible_shape": list(estimator.visible_shape_),
-        "hidden_shape": list(estimator.machine_.hidden_shape),
+        "hidden_shape": list(estimator.hidden_shape_),
         "n_iter": estimator.n_iter_,
         "seed": estimator._seed,
         "history": estimator.history_,

@@ -28,11 +28,19 @@ class Factorwise(Scheme):
 
 @SCHEMES.register("aop")
 class Alternating(Factorwise):
-    """CD-AOP, Algorithm 1: one factor after the other, and both biases with each."""
+    """CD-AOP, Algorithm 1: one factor after the other, and both biases with each.
+
+    Of several couplings, as a label adds one, each has a factor that moves.
+    """
 
     def groups(self, machine: Machine) -> tuple[tuple[int, ...], ...]:
-        """Each factor by itself."""
-        return tuple((c,) for c in range(n_factors(machine)))
+        """Each factor by itself; one of every coupling."""
+        sizes = [len(part.factors) for part in machine.coupling.parts()]
+        first = [sum(sizes[:position]) for position in range(len(sizes))]
+        return tuple(
+            tuple(start + c % size for start, size in zip(first, sizes, strict=True))
+            for c in range(max(sizes))
+        )
 
 
 @SCHEMES.register("su")

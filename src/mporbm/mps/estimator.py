@@ -142,7 +142,7 @@ class MPSRBM(BoltzmannEstimator):
         """Build the scheme along the train."""
         return MPSScheme(alternating=self.scheme == "aop")
 
-    def build_objective(self) -> Objective:
+    def build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""
         return MPSLikelihood()
 

@@ -1,6 +1,7 @@
 """The training loop: data sources, checkpoints, locks, signals, devices and processes."""
 
 from .checkpoint import CheckpointWarning
+from .labelled_rows import LabelledRows
 from .loop import DivergenceWarning, Training
 from .packed_bits import PackedBits
 from .safetensors_io import FileFormatError
@@ -12,6 +13,7 @@ __all__ = [
     "CheckpointWarning",
     "DivergenceWarning",
     "FileFormatError",
+    "LabelledRows",
     "PackedBits",
     "Specification",
     "StreamSource",
