@@ -10,6 +10,7 @@ from .classification import (
     Labelling,
 )
 from .deep import MeanField, WakeSleep
+from .discriminative import classification_gradient, discriminative_gradient, label_score
 from .gradient import Batch, gradient
 from .negative_phases import (
     ContrastiveDivergence,
@@ -48,5 +49,8 @@ __all__ = [
     "TwoSite",
     "WakeSleep",
     "automatic_rates",
+    "classification_gradient",
+    "discriminative_gradient",
     "gradient",
+    "label_score",
 ]

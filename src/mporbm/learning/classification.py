@@ -22,7 +22,7 @@ from jax import Array
 
 from ..machine import LabelledMachine, Machine
 from ..machine.hash_rng import split
-from ..machine.labels import draw_labels
+from ..machine.labelled import draw_labels
 from ..sampling import independent_units, labelled_gibbs
 from ..tensor.check import check_batch
 from ..tensor.product import Form

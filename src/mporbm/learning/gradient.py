@@ -106,8 +106,8 @@ def _phase(machine: Machine, product: Form, batch: Batch) -> _Phase:
     dtype = machine.coupling.dtype
     visible = check_batch("visible", batch.visible, machine.visible_shape, dtype)
     field, rows = product.contract_rows(visible.reshape(len(visible), -1))
-    field = field + machine.hidden_bias.reshape(-1)
-    hidden = machine.hidden_units.mean(field)
+    field = field.reshape(-1, *machine.hidden_shape) + machine.hidden_bias
+    hidden = machine.hidden_units.mean(field).reshape(len(field), -1)
     _, columns = product.contract_columns(hidden * batch.weight[:, None].astype(dtype))
     return _Phase(
         product.gradient(rows, columns),

@@ -15,18 +15,13 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ..machine import Coupling, Machine
+from ..machine import Bernoulli, Coupling, Machine
 from ..tensor import MPO
 
 
 def base_rate_bias(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """The visible bias of Bernoulli units that are on as often as in the data.
-
-    Half a sample of each kind keeps constant units finite.
-    """
-    rate = np.clip(rows.mean(axis=0, dtype=np.float64), 0.0, 1.0)
-    rate = (rate * len(rows) + 0.5) / (len(rows) + 1.0)
-    return np.asarray(np.log(rate) - np.log1p(-rate))
+    """The visible bias of Bernoulli units that are on as often as in the data."""
+    return Bernoulli().base_bias(rows)
 
 
 def with_unit_fields(machine: Machine, rows: NDArray[Any]) -> Machine:

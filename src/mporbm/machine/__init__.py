@@ -3,19 +3,23 @@
 from . import exact
 from .belief import DeepBelief, Model
 from .coupling import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
-from .labels import LabelledMachine
+from .labelled import LabelledMachine
+from .labels import label_logits, labelled_machine, with_labels
 from .layered import LayeredCoupling, deep_boltzmann
 from .machine import Machine
-from .units import Bernoulli, Copies, Gaussian, Units
+from .units import UNITS, Bernoulli, Categorical, Copies, Gaussian, JointUnits, Units
 
 __all__ = [
+    "UNITS",
     "Bernoulli",
     "CPCoupling",
+    "Categorical",
     "Copies",
     "Coupling",
     "DeepBelief",
     "DenseCoupling",
     "Gaussian",
+    "JointUnits",
     "KroneckerCoupling",
     "LabelledMachine",
     "LayeredCoupling",
@@ -25,4 +29,7 @@ __all__ = [
     "Units",
     "deep_boltzmann",
     "exact",
+    "label_logits",
+    "labelled_machine",
+    "with_labels",
 ]
