@@ -3,12 +3,13 @@
 import io
 import math
 import warnings
+import zlib
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .archives import Blob
+from .archives import MOST_BYTES, Blob
 from .png import pixels_only
 
 

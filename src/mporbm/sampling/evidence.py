@@ -188,8 +188,8 @@ def _variance(machine: Model, mean: Array) -> Array:
     return machine.visible_units.total_variance(mean, jnp.zeros((), mean.dtype))
 
 
-def _visible_units(machine: Model) -> Units:
-    """The units of the data, where a model keeps them."""
+def _visible_units(machine: Model) -> Any:
+    """The place where a model keeps the units of the data."""
     return (machine.lowest if isinstance(machine, DeepBelief) else machine).visible_units
 
 
