@@ -18,7 +18,9 @@ from mporbm.machine import (
     Machine,
     MPOCoupling,
     exact,
+    labelled_machine,
 )
+from mporbm.machine.layered import stack_of
 from mporbm.tensor import MPO, MPS
 
 seeds = st.integers(0, 2**32 - 1)
@@ -150,6 +152,38 @@ def joint_distribution(machine: LabelledMachine) -> np.ndarray:
     labels = d[:, None] + u.reshape(len(d), -1) @ h.T
     weights = np.exp(layers[:, None, :] + labels)
     return weights / weights.sum()
+
+
+def random_labelled(machine: Machine, rng, n_classes: int = 3) -> Machine:
+    """The machine with a label whose weights and biases are normal."""
+    weights = rng.normal(size=(n_classes, *machine.hidden_shape))
+    return labelled_machine(machine, weights, rng.normal(size=n_classes))
+
+
+def log_joint(machine: Machine, visible: np.ndarray) -> np.ndarray:
+    """``-E(V, y, H)`` of a labelled machine by NumPy alone, without the potential of V.
+
+    For some V, all labels and all binary hidden states: (n, classes, hidden states).
+    """
+    low, top = stack_of(machine)
+    h, v = binary_states(low.hidden_shape), visible.reshape(len(visible), -1)
+    w, u = (np.asarray(m.coupling.to_matrix()) for m in (low, top))
+    b, c, d = (np.ravel(x) for x in (low.visible_bias, low.hidden_bias, top.hidden_bias))
+    layers = v @ w @ h.T + (v @ b)[:, None] + h @ c
+    return layers[:, None, :] + (d[:, None] + u.T @ h.T)
+
+
+def label_distribution(machine: Machine) -> np.ndarray:
+    """``p(V, y, H)`` of all states of a labelled machine of binary units."""
+    weights = np.exp(log_joint(machine, all_states(stack_of(machine)[0])))
+    return weights / weights.sum()
+
+
+def label_numbers(samples, n_classes: int) -> np.ndarray:
+    """Which of all states of V and the label each sample is."""
+    samples = np.asarray(samples)
+    assert (samples[:, -n_classes:].sum(axis=1) == 1.0).all()
+    return state_numbers(samples[:, :-n_classes]) * n_classes + samples[:, -n_classes:].argmax(1)
 
 
 def binary_states(shape) -> np.ndarray:

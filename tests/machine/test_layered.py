@@ -11,15 +11,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mporbm.machine import (
     Bernoulli,
+    Categorical,
     Copies,
     Gaussian,
+    JointUnits,
     LayeredCoupling,
     Machine,
     deep_boltzmann,
     exact,
 )
-from mporbm.machine.layered import layered, stack_of
-from mporbm.machine.units import Mixed
+from mporbm.machine.layered import layer_units, layered, stack_of
 from strategies import LAYERS, assert_distributed, random_coupling, tiny_machine, tiny_stack
 
 DEPTHS = (1, 2, 3)
@@ -148,8 +149,44 @@ def test_copies_are_the_sum_of_units_in_one_field(key):
     assert_allclose(gaussian.potential(jnp.array(2.0)), 2.0**2 / (2 * 2 * 1.5))
 
 
-def test_mixed_units_are_gaussian_first_and_then_binary(key):
-    units = Mixed(2, 1.5)
+def with_units(machine, visible=None, hidden=None):
+    """The machine with other kinds of units."""
+    parts = machine.coupling, machine.visible_bias, machine.hidden_bias
+    return Machine(*parts, visible or machine.visible_units, hidden or machine.hidden_units)
+
+
+@pytest.mark.parametrize("n_layers", DEPTHS)
+def test_categorical_layers_by_enumeration(n_layers):
+    """The data are groups of 2 states, and the last layer, even or odd, is one of 2 states."""
+    stack = list(tiny_stack(n_layers))
+    stack[0] = with_units(stack[0], visible=Categorical())
+    stack[-1] = with_units(stack[-1], hidden=Categorical())
+    machine = deep_boltzmann(stack)
+    kinds = [Categorical(), *[Bernoulli()] * (n_layers - 1), Categorical()]
+    assert layer_units(machine) == tuple(kinds)
+    shapes = layered(machine).shapes
+    assert jax.tree.structure(deep_boltzmann(stack_of(machine))) == jax.tree.structure(machine)
+    listed = []
+    for kind, shape in zip(kinds, shapes, strict=True):
+        states = np.array(list(itertools.product([0.0, 1.0], repeat=int(np.prod(shape)))))
+        states = states.reshape(-1, *shape)
+        if isinstance(kind, Categorical):
+            states = states[(states.sum(axis=-1) == 1.0).reshape(len(states), -1).all(axis=1)]
+        listed.append(states)
+    chosen = np.array(list(itertools.product(*(range(len(states)) for states in listed))))
+    layers = [states[k] for states, k in zip(listed, chosen.T, strict=True)]
+    log_weights = minus_energy(stack, layers)
+    even, odd = halves(layers)
+    assert_allclose(-machine.energy(even, odd), log_weights, rtol=1e-10, atol=1e-12)
+    assert_allclose(exact.log_partition(machine), scipy.special.logsumexp(log_weights), rtol=1e-12)
+    p, means = scipy.special.softmax(log_weights), exact.expectations(machine)
+    assert_allclose(means.visible, p @ even, atol=1e-12)
+    assert_allclose(means.hidden, p @ odd, atol=1e-12)
+    assert_allclose(means.product, np.einsum("n,ni,nj->ij", p, even, odd), atol=1e-12)
+
+
+def test_joint_units_are_each_of_their_kind(key):
+    units = JointUnits((Gaussian(1.5), Bernoulli()), (2, 1))
     field = jnp.broadcast_to(jnp.array([0.5, -1.0, 0.4]), (20_000, 3))
     for name in ("potential", "log_partition", "mean"):
         found = getattr(units, name)(field[0])

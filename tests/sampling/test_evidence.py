@@ -295,7 +295,7 @@ def test_evidence_keeps_what_it_is_given():
     visible, observed = jnp.asarray(SEEN), jnp.asarray(OBSERVED)
     evidence = Evidence.of_known(visible, observed)
     np.testing.assert_array_equal(evidence.clamp(visible + 5.0), np.where(OBSERVED, SEEN, SEEN + 5))
-    flipped = Evidence.of_flipped(visible, observed, 0.2)
+    _, flipped = observe(tiny_machine(), visible, observed, 0.2)
     np.testing.assert_array_equal(flipped.clamp(visible + 5.0), SEEN + 5)
     field = np.where(OBSERVED, np.where(SEEN == 1.0, np.log(4.0), -np.log(4.0)), 0.0)
     np.testing.assert_allclose(flipped.field, field, rtol=1e-12)

@@ -163,8 +163,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
     ) -> Machine:
         """Build a machine from what `machine_arrays` listed."""
-        # Layers above the first have binary units, whatever the data are.
-        units = UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
+        units = UNITS[self.visible_units]
         return model_file.machine_from_arrays(
             COUPLINGS[self.coupling], units, arrays, visible_shape, hidden_shape
         )

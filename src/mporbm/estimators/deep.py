@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learning import Objective, Scheme
-from ..machine import Machine
+from ..machine import COUPLINGS, UNITS, Machine
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
 from ..training import Specification
 from ..training.sources import Source
-from . import inputs
+from . import inputs, model_file
 from .boltzmann import BoltzmannEstimator, take_weight
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
@@ -181,6 +181,15 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         self.visible_shape_ = stack[0].visible_shape
         self.n_features_in_ = int(np.prod(self.visible_shape_))
         self._n_features_out = int(np.prod(stack[-1].hidden_shape))
+
+    def machine_from_arrays(
+        self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
+    ) -> Machine:
+        """Build a layer from what `machine_arrays` listed; above the first, units are binary."""
+        units = UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
+        return model_file.machine_from_arrays(
+            COUPLINGS[self.coupling], units, arrays, visible_shape, hidden_shape
+        )
 
     @property
     def layers_(self) -> tuple[Machine, ...]:

@@ -41,7 +41,9 @@ def state(machine: Machine, visible: Array, key: Array) -> Array:
     fields = label_fields(machine, visible.reshape(len(visible), -1))
     labels = jax.random.categorical(first, logits_of_fields(machine, fields))
     chosen = jnp.take_along_axis(fields, labels[:, None, None], axis=1)[:, 0]
-    return machine.hidden_units.sample(second, chosen).reshape(len(visible), *layered(machine).shapes[1])
+    return machine.hidden_units.sample(second, chosen).reshape(
+        len(visible), *layered(machine).shapes[1]
+    )
 
 
 @compiled

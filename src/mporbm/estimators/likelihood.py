@@ -89,13 +89,13 @@ class LikelihoodMixin(EstimatorBase):
         check_is_fitted(self)
         check_choice("method", method, ("auto", "exact", "ais"))
         machine, base = self.undirected_machine()
-        n_units = exact.n_enumerated_units(machine)
-        if method == "exact" and n_units > exact.MAX_UNITS:
+        n_states = exact.fewest_states(machine) or math.inf
+        if method == "exact" and n_states > 2**exact.MAX_UNITS:
             raise ValueError(
                 f"method='exact': expected at most {exact.MAX_UNITS} units in the smaller layer, "
-                f"got {n_units}; use method='ais'."
+                f"got {math.log2(n_states):.0f}; use method='ais'."
             )
-        if method == "exact" or (method == "auto" and n_units <= N_ENUMERATED_UNITS):
+        if method == "exact" or (method == "auto" and n_states <= 2**N_ENUMERATED_UNITS):
             value = float(exact.log_partition(machine))
             return LogPartition(value, 0.0, math.inf, value)
         key = (

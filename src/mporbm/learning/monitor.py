@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import Bernoulli, Coupling, Machine, Model
+from ..machine import Coupling, Machine, Model
 from ..tensor.network import squared_norm
 
 
@@ -48,9 +48,9 @@ def pseudo_log_likelihood(machine: Machine, visible: Array, units: Array) -> Arr
 def training_score(machine: Machine, visible: Array, units: Array) -> Array:
     """What tells how well a machine explains each sample while it learns; larger is better.
 
-    Pseudo-log-likelihood for Bernoulli units, minus the reconstruction error for Gaussian ones.
+    Pseudo-log-likelihood for binary units, minus the reconstruction error for others.
     """
-    if isinstance(machine.visible_units, Bernoulli):
+    if machine.visible_units.is_binary:
         return pseudo_log_likelihood(machine, visible, units)
     return -reconstruction_error(machine, visible)
 

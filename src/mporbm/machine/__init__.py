@@ -10,23 +10,24 @@ from .couplings import (
     KroneckerCoupling,
     MPOCoupling,
 )
-from .labels import LabelledMachine
+from .labels import label_logits, labelled_machine, with_labels
 from .layered import LayeredCoupling, deep_boltzmann
 from .machine import Machine
-from .units import UNITS, Bernoulli, Copies, Gaussian, Units
+from .units import UNITS, Bernoulli, Categorical, Copies, Gaussian, JointUnits, Units
 
 __all__ = [
     "COUPLINGS",
     "UNITS",
     "Bernoulli",
     "CPCoupling",
+    "Categorical",
     "Copies",
     "Coupling",
     "DeepBelief",
     "DenseCoupling",
     "Gaussian",
+    "JointUnits",
     "KroneckerCoupling",
-    "LabelledMachine",
     "LayeredCoupling",
     "MPOCoupling",
     "Machine",
@@ -34,4 +35,7 @@ __all__ = [
     "Units",
     "deep_boltzmann",
     "exact",
+    "label_logits",
+    "labelled_machine",
+    "with_labels",
 ]

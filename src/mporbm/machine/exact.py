@@ -1,7 +1,7 @@
 """Exact quantities of small machines, by enumeration of all states of the smaller layer.
 
-The other layer is summed out analytically: with n units on the smaller side the cost is 2^n
-products with the coupling, and the memory that of a chunk of them.
+The other layer is summed out analytically: the cost is a product with the coupling for each state
+of the layer that has fewer (2^n for n binary units), the memory that of a chunk of them.
 """
 
 import math
@@ -15,10 +15,12 @@ from jax import Array
 
 from ..tensor.check import check_integer
 from .machine import Machine
-from .units import Bernoulli
+from .units import Bernoulli, Units
 
 MAX_UNITS = 24
+"""The most binary units whose states are enumerated."""
 MAX_LISTED_UNITS = 20
+"""The most binary units whose states `states` gives."""
 CHUNK_ENTRIES = 2**22
 
 
@@ -41,8 +43,8 @@ def states(n_units: int) -> Array:
     >>> states(2).tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
-    _check_feasible("n_units", check_integer("n_units", n_units), MAX_LISTED_UNITS)
-    return _digits(jnp.arange(2**n_units), n_units, jnp.result_type(float))
+    _check_feasible("n_units", 2 ** check_integer("n_units", n_units), MAX_LISTED_UNITS)
+    return Bernoulli().states(jnp.arange(2**n_units), (n_units,), jnp.result_type(float))
 
 
 def log_partition(machine: Machine) -> Array:
@@ -52,13 +54,14 @@ def log_partition(machine: Machine) -> Array:
 
 @eqx.filter_jit
 def _log_partition(machine: Machine) -> Array:
-    shape, _, free_energy = _smaller_layer(machine)
-    starts, chunk = _chunks(machine, shape)
+    layer, free_energy = _smaller_layer(machine)
+    starts, chunk = _chunks(machine, layer)
 
     # Gradients compute each chunk again instead of keeping them all.
     @jax.checkpoint
     def chunk_value(start: Array) -> Array:
-        return jax.nn.logsumexp(-free_energy(chunk(start)))
+        states, log_weights = chunk(start)
+        return jax.nn.logsumexp(log_weights - free_energy(states))
 
     return jax.nn.logsumexp(jax.lax.map(chunk_value, starts))
 
@@ -69,21 +72,23 @@ def log_probability(machine: Machine, visible: Any) -> Array:
 
 
 def visible_distribution(machine: Machine) -> Array:
-    """``p(V)`` of all 2^n visible states, in the order of `states`."""
-    if not isinstance(_check_machine(machine).visible_units, Bernoulli):
+    """``p(V)`` of all visible states, in the order of `Units.states`."""
+    n_states = _Layer.visible(_check_machine(machine)).n_states
+    if n_states is None:
         raise ValueError(
-            f"machine: expected Bernoulli visible units, got {machine.visible_units}; the states "
-            f"of real units cannot be listed."
+            f"machine: expected visible units whose states can be listed, such as Bernoulli(), got "
+            f"{machine.visible_units}."
         )
-    _check_feasible("machine.visible_shape", math.prod(machine.visible_shape))
+    _check_feasible("machine.visible_shape", n_states)
     return _visible_distribution(machine)
 
 
 @eqx.filter_jit
 def _visible_distribution(machine: Machine) -> Array:
-    starts, chunk = _chunks(machine, machine.visible_shape)
-    minus_energies = jax.lax.map(lambda start: -machine.free_energy(chunk(start)), starts)
-    return jax.nn.softmax(minus_energies.reshape(-1))
+    layer = _Layer.visible(machine)
+    starts, chunk = _chunks(machine, layer)
+    minus_energies = jax.lax.map(lambda start: -machine.free_energy(chunk(start)[0]), starts)
+    return jax.nn.softmax(minus_energies.reshape(-1)[: layer.n_states])
 
 
 def expectations(machine: Machine) -> Expectations:
@@ -93,15 +98,15 @@ def expectations(machine: Machine) -> Expectations:
 
 @eqx.filter_jit
 def _expectations(machine: Machine) -> Expectations:
-    shape, visible_is_smaller, free_energy = _smaller_layer(machine)
-    starts, chunk = _chunks(machine, shape)
+    layer, free_energy = _smaller_layer(machine)
+    starts, chunk = _chunks(machine, layer)
     log_z = _log_partition(machine)
 
     def add(total: Expectations, start: Array) -> tuple[Expectations, None]:
-        states = chunk(start)
-        weights = jnp.exp(-free_energy(states) - log_z)
-        v = states if visible_is_smaller else machine.visible_mean(states)
-        h = machine.hidden_mean(states) if visible_is_smaller else states
+        states, log_weights = chunk(start)
+        weights = jnp.exp(log_weights - free_energy(states) - log_z)
+        v = states if layer.is_visible else machine.visible_mean(states)
+        h = machine.hidden_mean(states) if layer.is_visible else states
         flat_v, flat_h = v.reshape(len(v), -1), h.reshape(len(h), -1)
         product = (weights[:, None] * flat_v).T @ flat_h
         return Expectations(
@@ -118,44 +123,71 @@ def _expectations(machine: Machine) -> Expectations:
     return total
 
 
-def n_enumerated_units(machine: Machine) -> int:
-    """Count the units of the smaller layer that can be enumerated."""
-    layers = [math.prod(machine.hidden_shape)]
-    if machine.visible_units.is_binary:
-        layers.append(math.prod(machine.visible_shape))
-    return min(layers)
+class _Layer(eqx.Module):
+    """One of the layers of a machine, to be enumerated."""
+
+    units: Units
+    shape: tuple[int, ...] = eqx.field(static=True)
+    is_visible: bool = eqx.field(static=True)
+
+    @classmethod
+    def visible(cls, machine: Machine) -> "_Layer":
+        return cls(machine.visible_units, machine.visible_shape, True)
+
+    @classmethod
+    def hidden(cls, machine: Machine) -> "_Layer":
+        return cls(machine.hidden_units, machine.hidden_shape, False)
+
+    @property
+    def n_states(self) -> int | None:
+        return self.units.n_states(self.shape)
 
 
-def _smaller_layer(machine: Machine) -> tuple[tuple[int, ...], bool, Callable[[Array], Array]]:
-    """Its shape, whether it is the visible one, and its free energy."""
-    n_visible, n_hidden = math.prod(machine.visible_shape), math.prod(machine.hidden_shape)
-    visible_is_smaller = n_visible < n_hidden and isinstance(machine.visible_units, Bernoulli)
-    name = "visible_shape" if visible_is_smaller else "hidden_shape"
-    _check_feasible(f"machine.{name}", n_visible if visible_is_smaller else n_hidden)
-    if visible_is_smaller:
-        return machine.visible_shape, True, machine.free_energy
-    return machine.hidden_shape, False, machine.hidden_free_energy
+def fewest_states(machine: Machine) -> int | None:
+    """The number of states of the smaller layer; None if those of neither can be listed."""
+    return _smaller(machine).n_states
 
 
-def _chunks(machine: Machine, shape: tuple[int, ...]) -> tuple[Array, Callable[[Array], Array]]:
+def _smaller(machine: Machine) -> _Layer:
+    visible, hidden = _Layer.visible(machine), _Layer.hidden(machine)
+    if hidden.n_states is None:
+        return visible
+    fewer = visible.n_states is not None and visible.n_states < hidden.n_states
+    return visible if fewer else hidden
+
+
+def _smaller_layer(machine: Machine) -> tuple[_Layer, Callable[[Array], Array]]:
+    """The layer with fewer states, and its free energy."""
+    layer = _smaller(machine)
+    if layer.n_states is None:
+        raise ValueError(
+            "machine: expected a layer whose states can be listed, such as one of Bernoulli(), got "
+            "none."
+        )
+    name = "visible_shape" if layer.is_visible else "hidden_shape"
+    _check_feasible(f"machine.{name}", layer.n_states)
+    return layer, machine.free_energy if layer.is_visible else machine.hidden_free_energy
+
+
+def _chunks(
+    machine: Machine, layer: _Layer
+) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
     """The first state of each chunk of a layer's states, and the chunk that starts there.
 
-    A chunk is small enough for both layers to have at most CHUNK_ENTRIES entries.
+    A chunk is small enough for both layers to have at most CHUNK_ENTRIES entries. Its states come
+    with logarithms of weights: those beyond the last state of the layer count nothing.
     """
-    n_units = math.prod(shape)
+    n_states = layer.n_states
+    assert n_states is not None
     larger = max(math.prod(machine.visible_shape), math.prod(machine.hidden_shape))
-    size = 2 ** min(n_units, max(CHUNK_ENTRIES // larger, 1).bit_length() - 1)
+    size = min(n_states, 2 ** (max(CHUNK_ENTRIES // larger, 1).bit_length() - 1))
 
-    def chunk(start: Array) -> Array:
-        digits = _digits(start + jnp.arange(size), n_units, machine.coupling.dtype)
-        return digits.reshape(size, *shape)
+    def chunk(start: Array) -> tuple[Array, Array]:
+        numbers, dtype = start + jnp.arange(size), machine.coupling.dtype
+        states = layer.units.states(numbers % n_states, layer.shape, dtype)
+        return states, jnp.where(numbers < n_states, 0.0, -jnp.inf).astype(dtype)
 
-    return jnp.arange(0, 2**n_units, size), chunk
-
-
-def _digits(numbers: Array, n_units: int, dtype: jnp.dtype) -> Array:
-    shifts = jnp.arange(n_units - 1, -1, -1)
-    return ((numbers[:, None] >> shifts) & 1).astype(dtype)
+    return jnp.arange(0, n_states, size), chunk
 
 
 def _check_machine(machine: Any) -> Machine:
@@ -164,9 +196,9 @@ def _check_machine(machine: Any) -> Machine:
     return machine
 
 
-def _check_feasible(name: str, n_units: int, limit: int = MAX_UNITS) -> None:
-    if n_units > limit:
+def _check_feasible(name: str, n_states: int, most_units: int = MAX_UNITS) -> None:
+    if n_states > 2**most_units:
         raise ValueError(
-            f"{name}: expected at most {limit} units to enumerate, got {n_units}: "
-            f"2^{n_units} states are too many."
+            f"{name}: expected at most 2^{most_units} states to enumerate, those of {most_units} "
+            f"binary units, got 2^{math.log2(n_states):.3g}."
         )

@@ -1,31 +1,32 @@
-"""Machines with labels: a class as one more group of visible units (Larochelle & Bengio 2008)."""
+"""Machines with a label: one more layer of a single categorical unit (Larochelle & Bengio 2008).
+
+``-E(V, y, H) = <V, W(H)> + <V, B> + <C, H> - sum potential(V) + d_y + <U_y, H>`` is the energy of a
+deep Boltzmann machine with the layers V, H and y, the last one one-hot over K classes. As a
+`Machine` its visible layer is flat, the units of V and then the K of the label; everything that
+works for machines works for it. Here stands what labels have besides: ``p(y | V)`` exactly.
+"""
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..tensor.check import check_array, check_key
-from .hash_rng import random_bits, split
+from ..tensor.check import check_array, check_batch
+from .couplings import DenseCoupling
+from .layered import LayeredCoupling, deep_boltzmann, layer_units, layered
 from .machine import Machine
+from .units import Categorical
 
 
-class LabelledMachine(Machine):
-    """A machine whose hidden layer also feels a label y, one of K classes.
-
-    ``-E(V, y, H) = -E(V, H) + d_y + <U_y, H>``. Labels are integers 0..K-1 over the leading axes
-    of a batch. Where they may be given but are not, they are summed out: without them the methods
-    are those of the machine of V and H alone, except that p(H | V) is a mixture over the labels.
-
-    To temper or anneal a machine of given labels, take `given`.
+def labelled_machine(machine: Machine, label_weights: Any, label_bias: Any = None) -> Machine:
+    """The machine of V, H and a label that the hidden layer feels, too.
 
     Parameters
     ----------
     machine
-        What V and H have with each other.
+        The machine of V and H.
     label_weights
         U, of shape ``(K, *hidden_shape)``.
     label_bias
@@ -34,136 +35,85 @@ class LabelledMachine(Machine):
     Examples
     --------
     >>> import jax
-    >>> from mporbm.machine import LabelledMachine, Machine, MPOCoupling
+    >>> from mporbm.machine import Machine, MPOCoupling, label_logits, labelled_machine
     >>> machine = Machine(MPOCoupling.random(jax.random.key(0), (8, 8), (4, 4), rank=3))
-    >>> classifier = LabelledMachine(machine, jax.numpy.zeros((10, 4, 4)))
-    >>> classifier.label_log_probability(jax.numpy.zeros((3, 8, 8))).shape
+    >>> classifier = labelled_machine(machine, jax.numpy.zeros((10, 4, 4)))
+    >>> classifier.visible_shape
+    (74,)
+    >>> label_logits(classifier, jax.numpy.zeros((3, 8, 8))).shape
     (3, 10)
     """
-
-    label_weights: Array
-    label_bias: Array
-
-    def __init__(self, machine: Machine, label_weights: Any, label_bias: Any = None):
-        if not isinstance(machine, Machine):
-            raise TypeError(f"machine: expected a Machine, got {type(machine).__name__}.")
-        super().__init__(
-            machine.coupling, machine.visible_bias, machine.hidden_bias, machine.visible_units
+    if not isinstance(machine, Machine):
+        raise TypeError(f"machine: expected a Machine, got {type(machine).__name__}.")
+    weights = check_array("label_weights", label_weights)
+    if weights.ndim == 0 or len(weights) == 0 or weights.shape[1:] != machine.hidden_shape:
+        modes = ", ".join(map(str, machine.hidden_shape))
+        raise ValueError(
+            f"label_weights: expected shape (n_classes, {modes}), the hidden modes after the "
+            f"classes, got {weights.shape}."
         )
-        weights = check_array("label_weights", label_weights)
-        if weights.ndim == 0 or len(weights) == 0 or weights.shape[1:] != self.hidden_shape:
-            modes = ", ".join(map(str, self.hidden_shape))
-            raise ValueError(
-                f"label_weights: expected shape (n_classes, {modes}), the hidden modes after the "
-                f"classes, got {weights.shape}."
-            )
-        bias = np.zeros(len(weights)) if label_bias is None else label_bias
-        dtype = self.coupling.dtype
-        self.label_weights = weights.astype(dtype)
-        self.label_bias = check_array("label_bias", bias, (len(weights),)).astype(dtype)
-
-    @property
-    def n_classes(self) -> int:
-        """K."""
-        return len(self.label_bias)
-
-    def given(self, labels: Any) -> Machine:
-        """The machine of V and H that labels leave: its hidden bias is ``C + U_y``.
-
-        An array of labels gives a bias for each of them.
-        """
-        parts = self.coupling, self.visible_bias, self.hidden_bias, self.visible_units
-        bias = self.hidden_bias + self.label_weights[jnp.asarray(labels)]
-        machine: Machine = eqx.tree_at(lambda m: m.hidden_bias, Machine(*parts), bias)
-        return machine
-
-    # Labels
-
-    def label_field(self, hidden: Any) -> Array:
-        """``d_y + <U_y, H>``, what each label feels, along a last axis."""
-        h = self._check_hidden(hidden)
-        flat = h.reshape(*h.shape[: h.ndim - len(self.hidden_shape)], -1)
-        return flat @ self.label_weights.reshape(self.n_classes, -1).T + self.label_bias
-
-    def sample_labels(self, key: Array, hidden: Any) -> Array:
-        """A draw from ``p(y | H)``, the softmax of the label field."""
-        return draw_labels(check_key(key), self.label_field(hidden))
-
-    def label_logits(self, visible: Any) -> Array:
-        """``d_y + sum softplus(W^T(V) + C + U_y)`` of each label, along a last axis."""
-        terms = self.hidden_units.log_partition(self._hidden_fields(visible))
-        return self.label_bias + self._sum_hidden(terms)
-
-    def label_log_probability(self, visible: Any) -> Array:
-        """``log p(y | V)`` of each label, exactly: the logits, normalised."""
-        return jax.nn.log_softmax(self.label_logits(visible))
-
-    # Both layers, with labels summed out unless they are given
-
-    def energy(self, visible: Any, hidden: Any, labels: Any = None) -> Array:
-        """``E(V, y, H)``; without labels ``-log sum_y exp(-E(V, y, H))``."""
-        return super().energy(visible, hidden) - _chosen(self.label_field(hidden), labels)
-
-    def free_energy(self, visible: Any, labels: Any = None) -> Array:
-        """``F(V, y) = -log sum_H exp(-E(V, y, H))``; without labels ``-log sum_y exp(-F(V, y))``.
-
-        For Bernoulli units ``F(V, y) = -<V, B> - d_y - sum softplus(W^T(V) + C + U_y)``.
-        """
-        v = self._check_visible(visible)
-        own = self._sum_visible(v * self.visible_bias - self.visible_units.potential(v))
-        return -own - _chosen(self.label_logits(v), labels)
-
-    def hidden_free_energy(self, hidden: Any) -> Array:
-        """``-log sum_{V,y} exp(-E(V, y, H))``."""
-        return super().hidden_free_energy(hidden) - _chosen(self.label_field(hidden), None)
-
-    def hidden_field(self, visible: Any) -> Array:
-        """``W^T(V) + C + sum_y p(y | V) U_y``, the mean field."""
-        return self._mixed(visible, self._hidden_fields(visible))
-
-    def hidden_mean(self, visible: Any) -> Array:
-        """``p(H = 1 | V) = sum_y p(y | V) sigmoid(W^T(V) + C + U_y)``."""
-        return self._mixed(visible, self.hidden_units.mean(self._hidden_fields(visible)))
-
-    def sample_hidden(self, key: Array, visible: Any) -> Array:
-        """A draw from ``p(H | V)``: first of the label, then given the label."""
-        first, second = split(check_key(key))
-        labels = draw_labels(first, self.label_logits(visible))
-        return self.given(labels).sample_hidden(second, visible)
-
-    def to_mpo(self) -> "LabelledMachine":
-        """The same machine with its coupling embedded into an MPO."""
-        machine = super().to_mpo()
-        weights = self.label_weights.reshape(self.n_classes, *machine.hidden_shape)
-        return LabelledMachine(machine, weights, self.label_bias)
-
-    def _hidden_fields(self, visible: Any) -> Array:
-        """``W^T(V) + C + U_y`` for each label: ``(..., K, *hidden_shape)``."""
-        field = super().hidden_field(visible)
-        return jnp.expand_dims(field, -1 - len(self.hidden_shape)) + self.label_weights
-
-    def _mixed(self, visible: Any, values: Array) -> Array:
-        """The mean over ``p(y | V)`` of values ``(..., K, *hidden_shape)``."""
-        n_modes = len(self.hidden_shape)
-        weight = jnp.exp(self.label_log_probability(visible))
-        weight = weight.reshape(*weight.shape, *[1] * n_modes)
-        return (weight * values).sum(axis=-1 - n_modes)
+    bias = np.zeros(len(weights)) if label_bias is None else label_bias
+    bias = check_array("label_bias", bias, (len(weights),))
+    weights = jnp.moveaxis(weights.astype(machine.coupling.dtype), 0, -1)
+    coupling = DenseCoupling(weights, len(machine.hidden_shape))
+    top = Machine(coupling, machine.hidden_bias, bias, machine.hidden_units, Categorical())
+    return deep_boltzmann([machine, top])
 
 
-def draw_labels(key: Array, logits: Array) -> Array:
-    """Random labels with the probabilities that logits along the last axis give them.
+def with_labels(machine: Machine, visible: Any, labels: Any) -> Array:
+    """Visible states of a labelled machine: V flattened, and the labels one-hot after it.
 
-    The largest logit after Gumbel noise, as `jax.random.categorical` does, by cheaper bits.
+    Labels are integers 0..K-1 over the leading axes of V; any other integer stands for no label,
+    and then all K entries are 0.
     """
-    uniform = (random_bits(key, logits.shape).astype(logits.dtype) + 0.5) * 2.0**-32
-    # In single precision a number may be rounded to 1, whose noise would be infinite.
-    uniform = jnp.minimum(uniform, 1.0 - np.finfo(logits.dtype).epsneg)
-    return jnp.argmax(logits - jnp.log(-jnp.log(uniform)), axis=-1)
+    coupling = _check_labelled(machine)
+    flat = _flat_data(coupling, visible)
+    chosen: Array = jax.nn.one_hot(jnp.asarray(labels), coupling.sizes[2], dtype=flat.dtype)
+    chosen = jnp.broadcast_to(chosen, (*flat.shape[:-1], coupling.sizes[2]))
+    return jnp.concatenate([flat, chosen], axis=-1)
 
 
-def _chosen(logits: Array, labels: Any) -> Array:
-    """The logit of each label; without labels ``log sum_y exp``."""
-    if labels is None:
-        return jax.nn.logsumexp(logits, axis=-1)
-    index = jnp.broadcast_to(jnp.asarray(labels), logits.shape[:-1])
-    return jnp.take_along_axis(logits, index[..., None], axis=-1)[..., 0]
+def label_fields(machine: Machine, flat: Array) -> Array:
+    """``W^T(V) + C + U_y``, what the hidden layer feels with each label: (..., K, hidden units).
+
+    `flat` are visible states of a labelled machine, or the units of V alone; what is said about
+    the label there does not matter. The cost is that of one product ``W^T(V)``.
+    """
+    n_data, _, n_classes = _check_labelled(machine).sizes
+    nothing = jnp.zeros((*flat.shape[:-1], n_classes), flat.dtype)
+    field = machine.hidden_field(jnp.concatenate([flat[..., :n_data], nothing], axis=-1))
+    every = jnp.eye(n_classes, n_data + n_classes, n_data, dtype=flat.dtype)
+    return field[..., None, :] + machine.coupling.apply_transpose(every)
+
+
+def logits_of_fields(machine: Machine, fields: Array) -> Array:
+    """``log p(y | V)`` up to a constant, from what `label_fields` gave."""
+    bias = machine.visible_bias[layered(machine).starts[2] :]
+    return bias + machine.hidden_units.log_partition(fields).sum(axis=-1)
+
+
+def label_logits(machine: Machine, visible: Any) -> Array:
+    """``d_y + sum softplus(W^T(V) + C + U_y)``: ``log p(y | V)`` up to a constant, exactly.
+
+    Of states V of shape (..., I_1..I_d) the logits of all labels, along a last axis.
+    """
+    flat = _flat_data(_check_labelled(machine), visible)
+    return logits_of_fields(machine, label_fields(machine, flat))
+
+
+def _flat_data(coupling: LayeredCoupling, visible: Any) -> Array:
+    """The layer V of a batch, flattened."""
+    shape = coupling.shapes[0]
+    batch = check_batch("visible", visible, shape, coupling.dtype)
+    return batch.reshape(*batch.shape[: -len(shape)], -1)
+
+
+def _check_labelled(machine: Machine) -> LayeredCoupling:
+    """The coupling of a labelled machine, with the layers V, H and y."""
+    coupling = layered(machine)
+    if len(coupling.couplings) != 2 or not isinstance(layer_units(machine)[2], Categorical):
+        raise ValueError(
+            f"machine: expected the layers V, H and a label, got layers of shapes "
+            f"{coupling.shapes}; make such a machine with labelled_machine(...)."
+        )
+    return coupling

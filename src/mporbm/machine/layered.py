@@ -26,7 +26,7 @@ from ..tensor.plan import N_USES
 from ..tensor.product import Form
 from .couplings import Coupling, DenseCoupling, MPOCoupling
 from .machine import Machine
-from .units import Bernoulli, Copies, Gaussian, Mixed, Units
+from .units import JointUnits, Units
 
 
 class LayeredProduct(Form):
@@ -47,7 +47,7 @@ class LayeredProduct(Form):
         return self._contract(batch, 1)
 
     def gradient(self, rows: list[Any], columns: list[Any]) -> "LayeredProduct":
-        """That of every coupling."""
+        """The gradient of every coupling."""
         both = zip(self.products, rows, columns, strict=True)
         products = tuple(
             product.gradient(even, odd) if k % 2 == 0 else product.gradient(odd, even)
@@ -93,7 +93,7 @@ class LayeredCoupling(Coupling):
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Those of the layers X_0..X_L."""
+        """The shapes of the layers X_0..X_L."""
         hidden = (coupling.hidden_shape for coupling in self.couplings)
         return (self.couplings[0].visible_shape, *hidden)
 
@@ -101,6 +101,11 @@ class LayeredCoupling(Coupling):
     def sizes(self) -> tuple[int, ...]:
         """The numbers of units of the layers."""
         return tuple(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where each layer begins among the even layers or among the odd ones."""
+        return tuple(sum(self.sizes[k % 2 : k : 2]) for k in range(len(self.sizes)))
 
     @property
     def visible_shape(self) -> tuple[int, ...]:
@@ -137,7 +142,7 @@ class LayeredCoupling(Coupling):
 
     def to_matrix(self, order: Order = "C") -> Array:
         """W as a matrix, with a block for every coupling; each layer in C order."""
-        starts = [sum(self.sizes[k % 2 : k : 2]) for k in range(len(self.sizes))]
+        starts = self.starts
         matrix = jnp.zeros((*self.visible_shape, *self.hidden_shape), self.dtype)
         for k, coupling in enumerate(self.couplings):
             block = coupling.to_matrix()
@@ -178,33 +183,45 @@ def deep_boltzmann(stack: Sequence[Machine]) -> Machine:
     below was trained with two copies of its visible layer and the one above with two copies of its
     hidden layer (`Copies`), the conditional distribution of a middle layer is the geometric mean
     of theirs: the doubled inputs of pre-training (Salakhutdinov & Hinton 2009, Section 3.1).
+
+    The units of X_0 are the visible units of the first machine, those of X_k for k > 0 the hidden
+    units of the k-th one: any of them may be categorical.
     """
     coupling = LayeredCoupling([machine.coupling for machine in stack])
     middle = [0.5 * (low.hidden_bias + up.visible_bias) for low, up in pairwise(stack)]
     biases = [stack[0].visible_bias, *middle, stack[-1].hidden_bias]
     flat = [bias.reshape(-1) for bias in biases]
-    units: Units = stack[0].visible_units
-    units = units.unit if isinstance(units, Copies) else units
-    if isinstance(units, Gaussian):
-        n_visible, (n_even,) = coupling.sizes[0], coupling.visible_shape
-        variance = jnp.broadcast_to(units.variance, stack[0].visible_shape).reshape(-1)
-        units = Mixed(n_visible, jnp.pad(variance, (0, n_even - n_visible), constant_values=1.0))
-    else:
-        units = Bernoulli()
-    return Machine(coupling, jnp.concatenate(flat[::2]), jnp.concatenate(flat[1::2]), units)
+    kinds = [stack[0].visible_units, *(machine.hidden_units for machine in stack)]
+    layers = zip(kinds, coupling.shapes, coupling.sizes, strict=True)
+    units = [kind.single.reshape(shape, (size,)) for kind, shape, size in layers]
+    return Machine(
+        coupling,
+        jnp.concatenate(flat[::2]),
+        jnp.concatenate(flat[1::2]),
+        JointUnits.of(units[::2], coupling.sizes[::2]),
+        JointUnits.of(units[1::2], coupling.sizes[1::2]),
+    )
 
 
 def stack_of(machine: Machine) -> tuple[Machine, ...]:
     """What `deep_boltzmann` makes a deep machine of: every coupling with its biases."""
     coupling = layered(machine)
     biases = coupling.layers(machine.visible_bias, machine.hidden_bias)
-    units: Units = Bernoulli()
-    if isinstance(machine.visible_units, Mixed):
-        variance = machine.visible_units.variance[: coupling.sizes[0]]
-        units = Gaussian(variance.reshape(coupling.shapes[0]))
+    units = layer_units(machine)
     return tuple(
-        Machine(one, biases[k], biases[k + 1], units if k == 0 else None)
+        Machine(one, biases[k], biases[k + 1], units[k], units[k + 1])
         for k, one in enumerate(coupling.couplings)
+    )
+
+
+def layer_units(machine: Machine) -> tuple[Units, ...]:
+    """The kinds of units of the layers X_0..X_L of a deep machine."""
+    coupling = layered(machine)
+    halves = machine.visible_units, machine.hidden_units
+    layers = zip(coupling.shapes, coupling.sizes, coupling.starts, strict=True)
+    return tuple(
+        halves[k % 2].slice(start, start + size).reshape((size,), shape)
+        for k, (shape, size, start) in enumerate(layers)
     )
 
 

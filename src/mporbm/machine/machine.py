@@ -13,14 +13,14 @@ from ..tensor.check import check_array, check_batch, check_key
 from ..tensor.plan import N_USES
 from ..tensor.product import Form
 from .couplings import Coupling, PlannedCoupling
-from .units import Bernoulli, Gaussian, Units
+from .units import Bernoulli, Units
 
 
 class Machine(eqx.Module):
     """A coupling, two bias tensors B and C, and the kind of units of each layer.
 
     ``-E(V, H) = <V, W(H)> + <V, B> + <C, H> - sum potential(V)``, with potential 0 for Bernoulli
-    and ``v^2 / (2 variance)`` for Gaussian visible units. Hidden units are Bernoulli.
+    and categorical, and ``v^2 / (2 variance)`` for Gaussian visible units.
 
     Every method takes batches: arrays of shape ``(..., *visible_shape)`` or
     ``(..., *hidden_shape)``, and computes in the precision of the coupling.
@@ -32,7 +32,8 @@ class Machine(eqx.Module):
     visible_bias, hidden_bias
         B and C; zeros by default, as in Algorithm 1.
     visible_units, hidden_units
-        `Bernoulli()` or `Gaussian()`; hidden ones are Bernoulli, or `Copies` of them.
+        The kind of each layer, `Bernoulli()` by default. Hidden units have no potential: they are
+        Bernoulli, categorical, or `Copies` of them.
 
     Examples
     --------
@@ -59,23 +60,11 @@ class Machine(eqx.Module):
         hidden_units: Units | None = None,
     ):
         coupling = _check_coupling(coupling)
-        visible_units = Bernoulli() if visible_units is None else visible_units
-        if not isinstance(visible_units, Units):
-            raise TypeError(
-                f"visible_units: expected Bernoulli() or Gaussian(), got {visible_units!r}."
-            )
-        if isinstance(visible_units, Gaussian):
-            shape = visible_units.log_variance.shape
-            if shape not in ((), coupling.visible_shape):
-                raise ValueError(
-                    f"visible_units: expected a variance of shape () or {coupling.visible_shape}, "
-                    f"got {shape}."
-                )
         self.coupling = coupling
         self.visible_bias = _bias("visible_bias", visible_bias, coupling.visible_shape, coupling)
         self.hidden_bias = _bias("hidden_bias", hidden_bias, coupling.hidden_shape, coupling)
-        self.visible_units = jax.tree.map(lambda x: x.astype(coupling.dtype), visible_units)
-        self.hidden_units = Bernoulli() if hidden_units is None else hidden_units
+        self.visible_units = _units("visible_units", visible_units, self.visible_shape, coupling)
+        self.hidden_units = _units("hidden_units", hidden_units, self.hidden_shape, coupling)
 
     @property
     def visible_shape(self) -> tuple[int, ...]:
@@ -181,17 +170,12 @@ class Machine(eqx.Module):
         A layer with fewer modes than the other gets trailing modes of size 1.
         """
         coupling = self.coupling.to_mpo()
-        units = self.visible_units
-        if isinstance(units, Gaussian) and units.log_variance.ndim:
-            units = eqx.tree_at(
-                lambda u: u.log_variance, units, units.log_variance.reshape(coupling.visible_shape)
-            )
         return Machine(
             coupling,
             self.visible_bias.reshape(coupling.visible_shape),
             self.hidden_bias.reshape(coupling.hidden_shape),
-            units,
-            self.hidden_units,
+            self.visible_units.reshape(self.visible_shape, coupling.visible_shape),
+            self.hidden_units.reshape(self.hidden_shape, coupling.hidden_shape),
         )
 
     def _check_visible(self, visible: Any) -> Array:
@@ -220,3 +204,13 @@ def _bias(name: str, value: Any, shape: tuple[int, ...], coupling: Coupling) -> 
         zeros: Array = jax.device_put(np.zeros(shape, coupling.dtype))
         return zeros
     return check_array(name, value, shape).astype(coupling.dtype)
+
+
+def _units(name: str, units: Any, shape: tuple[int, ...], coupling: Coupling) -> Units:
+    if units is None:
+        return Bernoulli()
+    if not isinstance(units, Units):
+        raise TypeError(f"{name}: expected Bernoulli() or another kind of units, got {units!r}.")
+    units.check_shape(name, shape)
+    cast_units: Units = jax.tree.map(lambda x: x.astype(coupling.dtype), units)
+    return cast_units

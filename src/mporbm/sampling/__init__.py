@@ -3,7 +3,6 @@
 from .ais import LogPartition, log_partition
 from .evidence import Evidence, Posterior, observe
 from .gibbs import gibbs, gibbs_step, independent_units
-from .labels import labelled_gibbs, labelled_gibbs_step
 from .tempering import Tempering, TemperingInfo
 
 __all__ = [
@@ -15,8 +14,6 @@ __all__ = [
     "gibbs",
     "gibbs_step",
     "independent_units",
-    "labelled_gibbs",
-    "labelled_gibbs_step",
     "log_partition",
     "observe",
 ]

@@ -149,8 +149,8 @@ def _between(machine: Machine, base: Array, b: Any) -> Machine:
 
 
 def _base_log_partition(machine: Machine, base: Array) -> Array:
-    n_hidden = math.prod(machine.hidden_shape)
-    return machine.visible_units.log_partition(base).sum() + n_hidden * math.log(2.0)
+    undecided = machine.hidden_units.log_partition(jnp.zeros_like(machine.hidden_bias))
+    return machine.visible_units.log_partition(base).sum() + undecided.sum()
 
 
 def _summary(log_weights: Array) -> tuple[float, float, float]:

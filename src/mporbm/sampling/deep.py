@@ -10,7 +10,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.scipy.special import entr
 
 from ..machine import DeepBelief, Machine
 from ..machine.hash_rng import random_bits, split
@@ -48,8 +47,9 @@ def variational_free_energy(machine: Machine, visible: Array) -> Array:
     The best q of the odd layers is summed out as if the even ones were at their means, since the
     energy is linear in these.
     """
-    inferred = visible[:, layered(machine).sizes[0] :]
-    return machine.free_energy(visible) - (entr(inferred) + entr(1.0 - inferred)).sum(axis=-1)
+    n_data = layered(machine).sizes[0]
+    entropy = machine.visible_units.entropy(visible)[:, n_data:]
+    return machine.free_energy(visible) - entropy.sum(axis=-1)
 
 
 def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int) -> Array:
@@ -67,11 +67,12 @@ def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int)
         bound = -belief.top.free_energy(states[-1])
         for k, (up, down) in enumerate(zip(belief.recognition, belief.generation, strict=True)):
             field = up.hidden_field(states[k])
-            entropy = up.hidden_units.log_partition(field) - field * up.hidden_units.mean(field)
+            units = up.hidden_units
+            entropy = units.log_partition(field).sum() - (field * units.mean(field)).sum()
             likelihood = down.visible_units.log_density(
                 states[k], down.visible_field(states[k + 1])
             )
-            bound = bound + entropy.sum() + likelihood.sum()
+            bound = bound + entropy + likelihood.sum()
         return bound[0]
 
     def add(number: Array, total: Array) -> Array:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import Bernoulli, DeepBelief, Gaussian, Model
+from ..machine import DeepBelief, Model, Units
 from ..machine.hash_rng import split
 from ..tensor.plan import MANY_USES
 
@@ -19,8 +19,6 @@ BURN_IN = 0.2
 """The first steps of a chain that averages leave out, as a share of all."""
 N_NOISE_STEPS = 100
 """The Gibbs steps of `estimate_noise`."""
-SMALLEST_NOISE = 1e-4
-"""The least noise that it finds."""
 
 
 class Evidence(eqx.Module):
@@ -41,15 +39,6 @@ class Evidence(eqx.Module):
         """Observed units are known exactly, of the others nothing is."""
         return cls(observed, visible, jnp.zeros((), visible.dtype))
 
-    @classmethod
-    def of_flipped(cls, visible: Array, observed: Array, noise: Any) -> "Evidence":
-        """Observed binary units were flipped with probability e, `noise`.
-
-        ``p(y | v)`` as a function of v is ``exp(v (2y - 1) log((1 - e) / e))``, up to a factor.
-        """
-        field = (2.0 * visible - 1.0) * (jnp.log1p(-noise) - jnp.log(noise))
-        return cls(jnp.zeros((), bool), visible, jnp.where(observed, field, 0.0))
-
     def clamp(self, visible: Array) -> Array:
         """The visible states with known units at their values."""
         return jnp.where(self.known, self.value, visible)
@@ -67,18 +56,14 @@ def observe(
 ) -> tuple[Model, Evidence]:
     """The machine and the evidence that together are the posterior, if noise was on what is seen.
 
-    `noise` is None for exact observations, the flip probability for Bernoulli units, or the
-    standard deviation s for Gaussian ones: ``exp(-(y - v)^2 / (2 s^2))`` is the field ``y / s^2``
-    and, as its quadratic part, a smaller variance of the units.
+    `noise` is None for exact observations, or what the visible units call noise (`Units.observe`):
+    the probability of another state, or the standard deviation for Gaussian units.
     """
     if noise is None:
         return machine, Evidence.of_known(visible, observed)
-    if not isinstance(machine.visible_units, Gaussian):
-        return machine, Evidence.of_flipped(visible, observed, noise)
-    precision = jnp.where(observed, 1.0 / noise**2, 0.0).astype(visible.dtype)
-    log_variance = -jnp.log(1.0 / machine.visible_units.variance + precision)
-    machine = eqx.tree_at(_log_variance, machine, log_variance)
-    return machine, Evidence(jnp.zeros((), bool), visible, visible * precision)
+    seen = machine.visible_units.observe(visible, observed, jnp.asarray(noise, visible.dtype))
+    machine = eqx.tree_at(_visible_units, machine, seen.units, is_leaf=_is_units)
+    return machine, Evidence(seen.known, visible, seen.field)
 
 
 def posterior_field(key: Array, machine: Model, evidence: Evidence, visible: Array) -> Array:
@@ -120,7 +105,7 @@ def posterior_average(key: Array, machine: Model, evidence: Evidence, n_steps: A
     """
     start, chain = jax.random.split(key)
     machine = machine.planned(len(evidence.value), MANY_USES)
-    is_binary = isinstance(machine.visible_units, Bernoulli)
+    is_binary = machine.visible_units.is_binary
     n_steps = jnp.asarray(n_steps)
     burn_in = (BURN_IN * n_steps).astype(n_steps.dtype)
 
@@ -179,23 +164,9 @@ def estimate_noise(key: Array, machine: Model, visible: Array, observed: Array) 
     """The noise under which a batch is likeliest, by stochastic expectation maximisation.
 
     Each step draws from the posterior under the noise so far, and then takes the noise that fits
-    best: the expected share of flipped units ``E|y - v|``. For Gaussian units, whose values given
-    H have variance ``variance + noise^2``, what is left of ``(y - E[V | H])^2`` without the
-    variance; there V itself would tie the noise to what it was. The answer is the mean over the
-    second half of the steps.
+    best, by `Units.fit_noise`. The answer is the mean over the second half of the steps.
     """
     machine, units = machine.planned(len(visible), MANY_USES), machine.visible_units
-    n_observed = jnp.maximum(observed.sum(), 1)
-
-    def best(field: Array, evidence: Evidence) -> Array:
-        if isinstance(units, Gaussian):
-            wrong = (visible - units.mean(field - evidence.field)) ** 2 - units.variance
-        else:
-            wrong = visible + (1.0 - 2.0 * visible) * units.mean(field)
-        rate = jnp.where(observed, wrong, 0.0).sum() / n_observed
-        if isinstance(units, Gaussian):
-            return jnp.sqrt(jnp.maximum(rate, SMALLEST_NOISE**2))
-        return jnp.clip(rate, SMALLEST_NOISE, 0.5)
 
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
         state, noise = carry
@@ -203,7 +174,7 @@ def estimate_noise(key: Array, machine: Model, visible: Array, observed: Array) 
         up, down = split(key)
         field = posterior_field(up, noisy, evidence, state)
         state = evidence.clamp(noisy.visible_units.sample(down, field))
-        noise = best(field, evidence).astype(visible.dtype)
+        noise = units.fit_noise(visible, observed, field, evidence.field).astype(visible.dtype)
         return (state, noise), noise
 
     first = jnp.asarray(0.1, visible.dtype)
@@ -217,10 +188,13 @@ def _variance(machine: Model, mean: Array) -> Array:
     return machine.visible_units.total_variance(mean, jnp.zeros((), mean.dtype))
 
 
-def _log_variance(machine: Any) -> Any:
-    """Where a machine keeps that of Gaussian visible units."""
-    lowest: Any = machine.lowest if isinstance(machine, DeepBelief) else machine
-    return lowest.visible_units.log_variance
+def _visible_units(machine: Model) -> Any:
+    """The place where a model keeps the units of the data."""
+    return (machine.lowest if isinstance(machine, DeepBelief) else machine).visible_units
+
+
+def _is_units(node: Any) -> bool:
+    return isinstance(node, Units)
 
 
 def _known_exactly(evidence: Evidence, mean: Array, variance: Array) -> Posterior:
