@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from learning.member import LEARNING
+from training.member import LEARNING
 
 from mporbm.cli.processes import free_port
 from mporbm.training.devices import Team
