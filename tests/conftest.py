@@ -22,6 +22,7 @@ jax.config.update("jax_enable_x64", True)
 unoptimised = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 jax.config.update("jax_disable_most_optimizations", unoptimised not in ("0", "false"))
 
+collect_ignore = ["mutations"]
 MOST_CACHE_BYTES = 2**30
 SLOWEST_FIRST = ()
 """Files that take longest, so that none of them is left for one worker at the end."""

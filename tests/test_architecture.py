@@ -1,4 +1,4 @@
-"""The house in order: imports flow downwards, modules are small, kinds are not asked for by type."""
+"""Imports flow downwards, modules are small, and kinds are not told apart by their type."""
 
 import ast
 import itertools
@@ -12,7 +12,7 @@ import pytest
 import mporbm
 
 PACKAGE = Path(mporbm.__file__).parent
-ROOT = PACKAGE.parents[1]
+ROOT = Path(__file__).parents[1]
 REPRODUCTION = ROOT / "reproduction"
 # From the bottom; each may import those before it.
 LAYERS = [
