@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 .NOTPARALLEL:
-.PHONY: help demo test soak fuzz lint format bench history docs figures clean
+.PHONY: help demo test test-all soak fuzz lint format bench history docs figures clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -13,11 +13,14 @@ help: ## list the targets
 demo: $(VENV)/.demo ## repeat the paper's experiments on digits, in some minutes (build/demo)
 	$(BIN)/mporbm reproduce --quick --out build/demo
 
-test: $(VENV)/.test ## run the tests on all cores
+test: $(VENV)/.test ## run the tests of the default tier on all cores, in some minutes
 	$(BIN)/python -m pytest -q -n auto
 
-soak: $(VENV)/.test ## run the tests that take minutes: a training that is killed 50 times
-	$(BIN)/python -m pytest -q -n auto -m slow
+test-all: $(VENV)/.test ## run the default tier and the rest, in some 20 minutes
+	$(BIN)/python -m pytest -q -n auto -m "not soak"
+
+soak: $(VENV)/.test ## run the tests that take minutes each: a training that is killed 50 times
+	$(BIN)/python -m pytest -q -n auto -m soak
 
 fuzz: $(VENV)/.test ## read 100,000 broken files of every kind, in some 15 minutes
 	$(BIN)/python tests/fuzz/run.py

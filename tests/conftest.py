@@ -3,6 +3,7 @@
 import gc
 import gzip
 import os
+import shutil
 from pathlib import Path
 
 import jax
@@ -20,9 +21,37 @@ jax.config.update("jax_enable_x64", True)
 # them as users have them.
 unoptimised = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 jax.config.update("jax_disable_most_optimizations", unoptimised not in ("0", "false"))
-# Neither tests nor the processes that they start use or fill the cache of the user.
-os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
-jax.config.update("jax_enable_compilation_cache", False)
+
+collect_ignore = ["mutations"]
+MOST_CACHE_BYTES = 2**30
+SLOWEST_FIRST = ()
+"""Files that take longest, so that none of them is left for one worker at the end."""
+
+
+def pytest_configure(config):
+    """Share compiled programs among workers, the processes that tests start, and later runs.
+
+    They are below pytest's own cache (``pytest --cache-clear`` forgets them), not in the user's.
+    """
+    folder = config.cache.mkdir("compiled")
+    is_worker = hasattr(config, "workerinput")
+    if not is_worker and sum(entry.stat().st_size for entry in folder.iterdir()) > MOST_CACHE_BYTES:
+        shutil.rmtree(folder)
+    options = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    for name, value in options.items():
+        os.environ[name.upper()] = str(value)
+        jax.config.update(name, value)
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest; within a file the order stays."""
+    places = {name: place for place, name in enumerate(SLOWEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
 
 # Every new shape compiles, so a few examples a property; shapes repeat across properties.
 settings.register_profile("mporbm", max_examples=6, deadline=None, derandomize=True)

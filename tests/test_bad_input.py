@@ -18,6 +18,7 @@ from mporbm.machine import (
 from mporbm.sampling import Tempering
 from mporbm.tensor import MPO, MPS, linear_index, max_ranks, multi_index
 from mporbm.tensor.convert import from_quimb, from_tensorly, to_quimb, to_tensorly
+from tables import check_messages
 
 # What a user without the tests' type checker sees.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -296,10 +297,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "message"), CASES, ids=[case[2] for case in CASES])
-def test_message(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_messages():
+    check_messages(CASES)
 
 
 def test_integers_and_booleans_are_welcome_where_reals_are():

@@ -24,6 +24,7 @@ from mporbm.datasets.formats import open_image, read_integers, read_mat
 from mporbm.training import FileFormatError
 from mporbm.training import safetensors_io as storage
 from reproduction.datasets import matlab
+from tables import check_each
 
 # What users without the tests' type checker see.
 pytestmark = pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
@@ -133,10 +134,13 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize("name", HEADERS)
-def test_models_whose_header_makes_no_sense(written, name):
-    path = written("model", model(**HEADERS[name]))
-    refused(mporbm.load, path, "expected a model of class|corrupted model file", FileFormatError)
+def test_models_whose_header_makes_no_sense(written):
+    def check(_, changes):
+        path = written("model", model(**changes))
+        reason = "expected a model of class|corrupted model file"
+        refused(mporbm.load, path, reason, FileFormatError)
+
+    check_each(check, HEADERS.items())
 
 
 def test_parameters_are_not_obeyed_when_a_model_is_loaded(written):
@@ -160,18 +164,24 @@ CODINGS = {
 }
 
 
-@pytest.mark.parametrize("name", CODINGS)
-def test_codings_that_fit_no_sample(written, name):
+def test_codings_that_fit_no_sample(written):
     coding = models()[0][1]["coding"]
-    changed = {**coding, "fitted": {**coding["fitted"], **CODINGS[name]}}
-    path = written("model", model(coding=changed))
-    refused(mporbm.load, path, "corrupted model file", FileFormatError)
+
+    def check(_, changes):
+        changed = {**coding, "fitted": {**coding["fitted"], **changes}}
+        path = written("model", model(coding=changed))
+        refused(mporbm.load, path, "corrupted model file", FileFormatError)
+
+    check_each(check, CODINGS.items())
 
 
-@pytest.mark.parametrize("dtype", ["S1000000000", "a", "O", "f8,f8", [["a", "f8"]], "V9", None, 5])
-def test_codings_of_types_that_are_no_numbers(written, dtype):
-    path = written("model", model(coding={**models()[0][1]["coding"], "dtype": dtype}))
-    refused(mporbm.load, path, "in place of a type", FileFormatError)
+def test_codings_of_types_that_are_no_numbers(written):
+    def check(dtype):
+        path = written("model", model(coding={**models()[0][1]["coding"], "dtype": dtype}))
+        refused(mporbm.load, path, "in place of a type", FileFormatError)
+
+    dtypes = ["S1000000000", "a", "O", "f8,f8", [["a", "f8"]], "V9", None, 5]
+    check_each(check, [(dtype,) for dtype in dtypes])
 
 
 @pytest.mark.parametrize(
@@ -227,17 +237,25 @@ PROGRESS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRESS)
-def test_checkpoints_of_trainings_that_cannot_be(written, name):
+def test_checkpoints_of_trainings_that_cannot_be(written):
     arrays, header = checkpoint_parts()
-    changed = {**header, "progress": {**header["progress"], **PROGRESS[name]}}
-    path = written("checkpoint", encoded("checkpoint", arrays, changed))
-    refused(read_checkpoint, path, "corrupted checkpoint", FileFormatError)
+
+    def check(_, changes):
+        changed = {**header, "progress": {**header["progress"], **changes}}
+        path = written("checkpoint", encoded("checkpoint", arrays, changed))
+        refused(read_checkpoint, path, "corrupted checkpoint", FileFormatError)
+
+    check_each(check, PROGRESS.items())
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_checkpoints_that_make_no_sense(written):
+    arrays, header = checkpoint_parts()
+
+    def check(changes):
+        path = written("checkpoint", encoded("checkpoint", arrays, {**header, **changes}))
+        refused(read_checkpoint, path, "corrupted checkpoint", FileFormatError)
+
+    table = [
         {"rates": [0.1]},
         {"rates": ["a", "b"]},
         {"rates": [float("inf"), 0.1]},
@@ -246,12 +264,8 @@ def test_checkpoints_of_trainings_that_cannot_be(written, name):
         {"identity": {"seed": 10**30}},
         {"present": 1},
         {"present": ["best"]},
-    ],
-)
-def test_checkpoints_that_make_no_sense(written, changes):
-    arrays, header = checkpoint_parts()
-    path = written("checkpoint", encoded("checkpoint", arrays, {**header, **changes}))
-    refused(read_checkpoint, path, "corrupted checkpoint", FileFormatError)
+    ]
+    check_each(check, [(changes,) for changes in table])
 
 
 # Arrays
@@ -267,9 +281,12 @@ def read(path):
     return files.read_array(str(path))
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
+def test_arrays_that_are_not_there(written):
+    def check(content, reason):
+        refused(read, written("x.npy", content), reason)
+        refused(read, written("x.npz", zipped([("a.npy", content)])), reason)
+
+    table = [
         (npy_of((10**15, 10)), "it has .* bytes, an array of shape .* needs 8"),
         (npy_of((10**9, 10**9, 10**9)), "needs 8"),
         (npy_of("(" * 3000 + ")" * 3000), "its header is no table"),
@@ -284,11 +301,8 @@ def read(path):
         (npy_of((2, 2), length=65535), "its header ends at byte 65545"),
         (b"\x93NUMPY\7\7", "its version is not"),
         (b"\x93NUMPY", "its version is not"),
-    ],
-)
-def test_arrays_that_are_not_there(written, content, reason):
-    refused(read, written("x.npy", content), reason)
-    refused(read, written("x.npz", zipped([("a.npy", content)])), reason)
+    ]
+    check_each(check, table)
 
 
 def test_a_compressed_array_that_is_too_large(written, monkeypatch):
@@ -321,19 +335,16 @@ def png_of(width, height, *chunks, n_bytes=9):
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
+def test_images_that_are_not_there(written):
+    table = [
         (png_of(2**31, 2**31), "expected at most 67108864"),
         (png_of(10_000, 10_000), "expected at most 67108864"),
         (png_of(8192, 8192), "which its .* bytes cannot hold"),
         (png_of(0, 5), "it is of 0x5 pixels"),
         (png_format.SIGN, "it does not begin with its size"),
         (png_of(100, 100), "truncated|cannot|broken"),
-    ],
-)
-def test_images_that_are_not_there(written, content, reason):
-    refused(read, written("x.png", content), reason)
+    ]
+    check_each(lambda content, reason: refused(read, written("x.png", content), reason), table)
 
 
 def test_what_is_not_pixels_is_not_unpacked(written):
@@ -551,9 +562,16 @@ def test_a_jpeg_of_another_size_takes_no_memory():
 # Configuration and outcomes
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_configurations_that_ask_for_nonsense(written):
+    def check(text, reason):
+        path = written("x.toml", text.encode(errors="surrogateescape"))
+        if reason is None:
+            with pytest.raises(ValueError, match="rank=something huge: expected integers"):
+                fit.make_estimator(fit._configured(path), 0)
+        else:
+            refused(fit._configured, path, reason)
+
+    table = [
         ("rank = " + "[" * 20_000, "expected a TOML file"),
         ("n_iter = " + "9" * 5000, "expected a TOML file"),
         ("n_iter = 0x" + "f" * 5000, "n_iter=something huge: expected a whole number, of at most"),
@@ -567,15 +585,8 @@ def test_a_jpeg_of_another_size_takes_no_memory():
         ("n_iter = 1\nn_iter = 2", "expected a TOML file"),
         ("# " + "x" * 2**16, "expected a TOML file of at most 65536 bytes"),
         ("\udcff", "expected a TOML file"),
-    ],
-)
-def test_configurations_that_ask_for_nonsense(written, text, reason):
-    path = written("x.toml", text.encode(errors="surrogateescape"))
-    if reason is None:
-        with pytest.raises(ValueError, match="rank=something huge: expected integers"):
-            fit.make_estimator(fit._configured(path), 0)
-    else:
-        refused(fit._configured, path, reason)
+    ]
+    check_each(check, table)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import BernoulliRBM
 
 from mporbm import MPORBM, RBM, MvRBM, TvRBM
+from tables import check_messages
 
 # What a user without the tests' type checker sees.
 pytestmark = pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
@@ -128,12 +129,11 @@ PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"), PARAMETERS, ids=[case[2] for case in PARAMETERS]
-)
-def test_message_of_a_parameter(parameters, error, message):
-    with pytest.raises(error, match=message):
-        untrained(**parameters).fit(X)
+def test_messages_of_parameters():
+    check_messages(
+        (lambda parameters=parameters: untrained(**parameters).fit(X), error, message)
+        for parameters, error, message in PARAMETERS
+    )
 
 
 SAMPLES = [
@@ -150,11 +150,13 @@ SAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("samples", "message"), SAMPLES, ids=[case[1] for case in SAMPLES])
-def test_message_of_bad_samples(samples, message):
-    for method in (untrained().fit, untrained().partial_fit, model().transform, model().score):
-        with pytest.raises(ValueError, match=message):
-            method(samples)
+def test_messages_of_bad_samples():
+    methods = (untrained().fit, untrained().partial_fit, model().transform, model().score)
+    check_messages(
+        (functools.partial(method, samples), ValueError, message)
+        for samples, message in SAMPLES
+        for method in methods
+    )
 
 
 @pytest.mark.parametrize("samples", [IMAGES.astype(np.uint8), IMAGES, IMAGES.astype(np.float32)])
@@ -394,15 +396,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "message"), CASES, ids=[case[2] for case in CASES])
-def test_message(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_messages():
+    check_messages(CASES)
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
+def test_an_estimator_has_to_be_fitted_first():
+    message = "MPORBM instance is not fitted yet. Call 'fit'"
+    uses = [
         lambda model: model.transform(X),
         lambda model: model.reconstruct(X),
         lambda model: model.gibbs(X),
@@ -420,11 +420,8 @@ def test_message(call, error, message):
         lambda model: model.compress(rank=1),
         lambda model: model.save("never-written"),
         lambda model: model.get_feature_names_out(),
-    ],
-)
-def test_an_estimator_has_to_be_fitted_first(use):
-    with pytest.raises(NotFittedError, match=r"MPORBM instance is not fitted yet. Call 'fit'"):
-        use(MPORBM())
+    ]
+    check_messages((functools.partial(use, MPORBM()), NotFittedError, message) for use in uses)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from learning.member import LEARNING
 
 from mporbm.cli.processes import free_port
 from mporbm.training.devices import Team
+from training.member import LEARNING
 
 PROGRAM = Path(__file__).with_name("member.py")
 

@@ -209,7 +209,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_killed_at_any_time_it_goes_on_as_if_nothing_had_happened(X, tmp_path):
     """50 kills hit compilation, epochs and checkpoints of several trainings as they come."""
     plain = str(int(jax.config.read("jax_disable_most_optimizations")))

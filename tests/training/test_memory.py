@@ -46,7 +46,7 @@ def peak_memory(path, task):
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="no /proc to read the peak of memory from"
 )

@@ -1,0 +1,138 @@
+"""Small mistakes in the mathematics, each of which the tests have to notice."""
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One mistake: in `file` of the package, the only `old` becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+
+    @property
+    def name(self) -> str:
+        """What it does, in one line."""
+        return f"{self.file}: {self.old.strip()} -> {self.new.strip()}"
+
+
+# ruff: noqa: E501
+# fmt: off
+TENSOR = [
+    Mutation("tensor/mpo.py", "core.swapaxes(1, 2)", "core"),
+    Mutation("tensor/mpo.py", '"rijs,qjt->rqist"', '"rijs,qjt->qrist"'),
+    Mutation("tensor/mpo.py", "for axis in (k, d + k)]", "for axis in (d + k, k)]"),
+    Mutation("tensor/mpo.py", "rows, columns = rows[::-1], columns[::-1]", "rows = rows[::-1]"),
+    Mutation("tensor/train.py", "return self + -other", "return self + other"),
+    Mutation("tensor/train.py", "(a.shape[2], 0)))", "(0, a.shape[2])))"),
+    Mutation("tensor/train.py", 'return jnp.einsum("abab->", front)', "return front[0, 0, 0, 0]"),
+    Mutation("tensor/train.py", "jnp.where(norm > 0.0, 2.0 * norm, 1.0)", "norm"),
+    Mutation("tensor/train.py", "cores[k - 1], carry.T, axes=1", "cores[k - 1], carry, axes=1"),
+    Mutation("tensor/train.py", "return front.transpose(2, 0, 3, 1)", "return front.transpose(0, 2, 1, 3)"),
+    Mutation("tensor/train.py", '"ab,rns->arnbs", eye', '"ab,rns->ranbs", eye'),
+    Mutation("tensor/train.py", "np.tensordot(core, u * s, axes=1)", "np.tensordot(core, u, axes=1)"),
+    Mutation("tensor/train.py", "factor_std(std, len(modes), math.prod(ranks))", "factor_std(std, len(modes))"),
+    Mutation("tensor/random.py", "/ math.sqrt(n_terms)", "/ n_terms"),
+    Mutation("tensor/random.py", "** (1.0 / n_factors)", "* (1.0 / n_factors)"),
+    Mutation("tensor/environments.py", 'to_left="neasr,nsit,rijq->neajtq"', 'to_left="neasr,nsit,rijq->nejatq"'),
+    Mutation("tensor/environments.py", '"fexapr,piyq,rijs->fexyajqs"', '"fexapr,piyq,rijs->feyxajqs"'),
+    Mutation("tensor/environments.py", '"rq,rns,qnt->st", gram', '"rq,qns,rnt->ts", 2.0 * gram'),
+    Mutation("tensor/network.py", "if k != position]", "if k > position]"),
+    Mutation("tensor/network.py", "tuple(i if _is_open(i) else f\"{i}'\" for i in node.indices)", "tuple(node.indices)"),
+    Mutation("tensor/product.py", "forward[:-1], backward[1:]", "forward[1:], backward[:-1]"),
+    Mutation("tensor/product.py", "rows, columns = columns, rows\n            output", "pass\n            output"),
+    Mutation("tensor/product.py", "(n * math.prod(columns[:k]), math.prod(rows[k + 1 :]))", "(n * math.prod(rows[:k]), math.prod(columns[k + 1 :]))"),
+    Mutation("tensor/product.py", "return (batch[..., 0] @ matrix.T)[..., None]", "return (batch[..., 0] @ matrix.T)[..., None] * 2"),
+    Mutation("tensor/product.py", "wide: Array = lax.optimization_barrier(  # type: ignore[no-untyped-call]\n                after[..., 0].T", "wide: Array = lax.optimization_barrier(  # type: ignore[no-untyped-call]\n                -after[..., 0].T"),
+    Mutation("tensor/ranks.py", "return min(left, total // left)", "return max(left, total // left)"),
+    Mutation("tensor/svd.py", "s[:rank, None] * vt[:rank]", "vt[:rank]"),
+    Mutation("tensor/svd.py", "np.cumsum(s[::-1] ** 2)", "np.cumsum(s[::-1])"),
+    Mutation("tensor/svd.py", "/ math.sqrt(max(n_cores - 1, 1))", ""),
+    Mutation("tensor/svd.py", "rest.reshape(first, second, -1), 0, 2)", "rest.reshape(second, first, -1), 1, 2)"),
+    Mutation("tensor/svd.py", "scale = math.prod(scales)", "scale = sum(scales)"),
+]
+
+MACHINE = [
+    Mutation("machine/units.py", "jax.nn.sigmoid(-jnp.abs(precise))", "jax.nn.sigmoid(jnp.abs(precise))"),
+    Mutation("machine/units.py", "+ 0.5) * 2.0**-32", "+ 0.5) * 2.0**-33"),
+    Mutation("machine/units.py", "state * (state / (2.0 * self.variance))", "state * (state / self.variance)"),
+    Mutation("machine/units.py", "0.5 * (self.variance * field**2 + jnp.log(2.0 * jnp.pi * self.variance))", "0.5 * (self.variance * field**2 + jnp.log(jnp.pi * self.variance))"),
+    Mutation("machine/units.py", "self.mean(field) + jnp.sqrt(self.variance) * noise", "self.mean(field) + self.variance * noise"),
+    Mutation("machine/units.py", "return mean * (1.0 - mean)", "return mean * mean"),
+    Mutation("machine/units.py", "jnp.where(field > 0, 1.0 - unlikely, unlikely)", "jnp.where(field > 0, unlikely, 1.0 - unlikely)"),
+    Mutation("machine/units.py", "self.n_copies * self.unit.potential(state / self.n_copies)", "self.unit.potential(state / self.n_copies)"),
+    Mutation("machine/units.py", "return self.n_copies * self.unit.log_partition(field)", "return self.unit.log_partition(field)"),
+    Mutation("machine/machine.py", "self.coupling.apply_transpose(visible) + self.hidden_bias", "self.coupling.apply_transpose(visible)"),
+    Mutation("machine/machine.py", "return self.coupling.apply(hidden) + self.visible_bias", "return self.coupling.apply(hidden) - self.visible_bias"),
+    Mutation("machine/machine.py", "return -interaction - self._sum_hidden(h * self.hidden_bias)", "return -interaction + self._sum_hidden(h * self.hidden_bias)"),
+    Mutation("machine/machine.py", "v * self.visible_bias - self.visible_units.potential(v))", "v * self.visible_bias + self.visible_units.potential(v))"),
+    Mutation("machine/machine.py", "own = self._sum_hidden(h * self.hidden_bias)", "own = 2.0 * self._sum_hidden(h * self.hidden_bias)"),
+    Mutation("machine/exact.py", "jnp.exp(-free_energy(states) - log_z)", "jnp.exp(free_energy(states) - log_z)"),
+    Mutation("machine/exact.py", "shifts = jnp.arange(n_units - 1, -1, -1)", "shifts = jnp.arange(n_units)"),
+    Mutation("machine/exact.py", "return machine.hidden_shape, False, machine.hidden_free_energy", "return machine.hidden_shape, False, lambda h: machine.hidden_free_energy(h) + 0.1 * h.sum()"),
+    Mutation("machine/coupling.py", "first[:, None, :] * self.hidden_factor", "first[:, None, :] + self.hidden_factor"),
+    Mutation("machine/coupling.py", "before[k] * sizes[k] >= after[k]", "before[k] * sizes[k] > 0"),
+    Mutation("machine/coupling.py", "factor_std(std, len(visible) + 1, rank)", "factor_std(std, len(visible), rank)"),
+    Mutation("machine/layered.py", "0.5 * (low.hidden_bias + up.visible_bias)", "low.hidden_bias + up.visible_bias"),
+    Mutation("machine/layered.py", "product.gradient(even, odd) if k % 2 == 0", "product.gradient(even, odd) if k % 2 == 1"),
+    Mutation("machine/layered.py", "block, row, column = block.T, column, row", "row, column = column, row"),
+    Mutation("machine/layered.py", "fields[target] = fields[target] + field if target in fields else field", "fields[target] = field"),
+    Mutation("machine/belief.py", "for machine in stack[:0:-1]:", "for machine in stack[::-1]:"),
+    Mutation("machine/hash_rng.py", "state = state + word", "state = state + words[0]"),
+]
+
+SAMPLING = [
+    Mutation("sampling/gibbs.py", "inverse_temperature * machine.hidden_field(visible)", "machine.hidden_field(visible)"),
+    Mutation("sampling/gibbs.py", "inverse_temperature * machine.coupling.apply(hidden) + machine.visible_bias", "inverse_temperature * (machine.coupling.apply(hidden) + machine.visible_bias)"),
+    Mutation("sampling/gibbs.py", "keys = split(rest, n_steps - 1)", "keys = split(rest, n_steps)"),
+    Mutation("sampling/gibbs.py", "machine.hidden_units.sample(up,", "machine.hidden_units.sample(down,"),
+    Mutation("sampling/tempering.py", "+ score(b[colder], field)\n            - score(b, field)", "+ score(b[colder], field)\n            + score(b, field)"),
+    Mutation("sampling/tempering.py", "jnp.log(uniform) < log_ratio", "jnp.log(uniform) > log_ratio"),
+    Mutation("sampling/tempering.py", "+ accepted - received", "- accepted + received"),
+    Mutation("sampling/tempering.py", "machine.hidden_units.log_partition(b * field)", "b * machine.hidden_units.log_partition(field)"),
+    Mutation("sampling/ais.py", "(upper - lower) * (visible * tilt).sum(axes)", "(visible * tilt).sum(axes)"),
+    Mutation("sampling/ais.py", "at = lower if reverse else upper", "at = upper if reverse else lower"),
+    Mutation("sampling/ais.py", "n_hidden * math.log(2.0)", "n_hidden"),
+    Mutation("sampling/ais.py", "weights.std(ddof=1) / mean / math.sqrt(n)", "weights.std(ddof=1) / mean / n"),
+    Mutation("sampling/ais.py", "base + b * (machine.visible_bias - base)", "base + (1.0 - b) * (machine.visible_bias - base)"),
+    Mutation("sampling/evidence.py", "(2.0 * visible - 1.0) * (jnp.log1p(-noise) - jnp.log(noise))", "(2.0 * visible - 1.0) * (jnp.log(noise) - jnp.log1p(-noise))"),
+    Mutation("sampling/evidence.py", "jnp.where(self.known, self.value, visible)", "visible"),
+    Mutation("sampling/evidence.py", "jnp.where(observed, 1.0 / noise**2, 0.0)", "jnp.where(observed, 1.0 / noise, 0.0)"),
+    Mutation("sampling/evidence.py", "machine.resampled_field(key, visible) + evidence.field", "machine.resampled_field(key, visible)"),
+    Mutation("sampling/evidence.py", "(number - burn_in + 1)", "(number + 1)"),
+    Mutation("sampling/evidence.py", "(mean - average) * (mean - moved)", "(mean - average) * (mean - average)"),
+    Mutation("sampling/evidence.py", "** 2 - units.variance", "** 2"),
+    Mutation("sampling/evidence.py", "visible + (1.0 - 2.0 * visible) * units.mean(field)", "visible - (1.0 - 2.0 * visible) * units.mean(field)"),
+    Mutation("sampling/deep.py", "- (entr(inferred) + entr(1.0 - inferred))", "- entr(inferred)"),
+    Mutation("sampling/deep.py", "- field * up.hidden_units.mean(field)", "- up.hidden_units.mean(field)"),
+]
+
+LEARNING = [
+    Mutation("learning/gauge.py", "relative * jnp.trace(matrix)", "1e5 * relative * jnp.trace(matrix)"),
+    Mutation("learning/gauge.py", "1.0 / moved_parts.count(parts[k])", "1.0"),
+    Mutation("learning/gauge.py", "weights.append(np.sqrt(values))", "weights.append(values)"),
+    Mutation("learning/gauge.py", "half[:, None, None, None] * cores[k + 1]", "cores[k + 1]"),
+    Mutation("learning/gauge.py", "position -= len(nodes)", "position -= 1"),
+    Mutation("learning/gauge.py", "np.tensordot(cores[k - 1], u * values, axes=1)", "np.tensordot(cores[k - 1], u, axes=1)"),
+    Mutation("learning/gradient.py", "field = field + machine.hidden_bias.reshape(-1)", "field = field - machine.hidden_bias.reshape(-1)"),
+    Mutation("learning/gradient.py", "positive.mean(positive.visible) - negative.mean(negative.visible)", "positive.mean(positive.visible)"),
+    Mutation("learning/gradient.py", "phases[0].hidden_rate - phases[1].hidden_rate", "phases[1].hidden_rate - phases[0].hidden_rate"),
+    Mutation("learning/gradient.py", "hidden * batch.weight[:, None].astype(dtype)", "hidden / len(hidden)"),
+    Mutation("learning/gradient.py", "jnp.abs(field).max()", "field.max()"),
+    Mutation("learning/negative_phases.py", "(self.DECAY * fast + rate * ascent)", "(fast + rate * ascent)"),
+    Mutation("learning/negative_phases.py", "gibbs(key, both.into(machine), state.visible", "gibbs(key, machine, state.visible"),
+    Mutation("learning/negative_phases.py", "equal_weights(state.visible[-1])", "equal_weights(state.visible[0])"),
+    Mutation("learning/negative_phases.py", "gibbs(key, machine, data.visible, self.n_gibbs)", "gibbs(key, machine, data.visible, 1)"),
+    Mutation("learning/negative_phases.py", "1.0 / len(visible), visible.dtype", "1.0, visible.dtype"),
+    Mutation("learning/rates.py", "min(4.0 * growth / variance, 1.0)", "min(growth / variance, 1.0)"),
+    Mutation("learning/rates.py", "0.5 * (1.0 + math.cos(math.pi * progress))", "math.cos(math.pi * progress)"),
+    Mutation("learning/rates.py", "flat = flat - flat.mean(axis=0)", "flat = flat - flat.mean()"),
+    Mutation("learning/rates.py", "inner.mean(axis=1)[:, None] + inner.mean()", "inner.mean(axis=1)[:, None] - inner.mean()"),
+    Mutation("learning/start.py", "(rate * len(rows) + 0.5) / (len(rows) + 1.0)", "rate"),
+    Mutation("learning/start.py", "np.log(rate) - np.log1p(-rate)", "np.log(rate)"),
+    Mutation("learning/start.py", "rest = rest - rest.mean(axis=0)", "rest = rest - rest.mean()"),
+    Mutation("learning/start.py", "cores[-1] *= std / scale", "cores[-1] *= scale / std"),
+    Mutation("learning/start.py", "center = -scale * field.mean(axis=0)", "center = scale * field.mean(axis=0)"),
+]
+
+MUTATIONS = [*TENSOR, *MACHINE, *SAMPLING, *LEARNING]
