@@ -7,6 +7,7 @@ import numpy as np
 from mporbm.datasets.archives import Blob
 from mporbm.datasets.bunch import as_bunch
 from mporbm.datasets.fetch import Remote, fetch
+
 from .matlab import read_mat
 
 REMOTE = Remote(

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from mporbm.datasets.archives import Blob, fetch_blob, find_blob, open_zip, read_member
 from mporbm.datasets.bunch import as_bunch, check_word
 from mporbm.datasets.fetch import Remote, fetch
-from mporbm.datasets.formats import open_image, read_mat
+from mporbm.datasets.formats import open_image
+
+from .matlab import read_mat
 
 REMOTE = Remote(
     "drivface.zip",

@@ -1,14 +1,14 @@
 """The page: results and pictures in, one HTML file out; and the same as Markdown."""
 
-import os
 import re
-import threading
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from mporbm.atomic import write_text
 
 from .document import read
 
@@ -54,7 +54,7 @@ def write(results: Mapping[str, Any], folder: Path) -> Path:
     pages = {target: render(results, folder)}
     pages[target.with_suffix(".md")] = render_markdown(results, folder)
     for path, page in pages.items():
-        _replace(path, page)
+        write_text(path, page)
     return target
 
 
@@ -78,12 +78,3 @@ def _code(text: str) -> str:
     ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     blank = " " if "`" in text else ""
     return f"{ticks}{blank}{' '.join(text.split())}{blank}{ticks}"
-
-
-def _replace(path: Path, page: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

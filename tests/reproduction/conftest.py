@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import runs
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import beyond, generation, mnist
 
 ASKED = {"n_train": 40, "n_iter": 1, "n_validation": 12, "n_test": 15, "offline": True, "seed": 0}

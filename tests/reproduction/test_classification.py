@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from mporbm import MPORBM
 from mporbm.evaluation import neighbours
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import classification, tasks
 
 FLAT = Task(

@@ -11,7 +11,7 @@ import pytest
 from paper.conftest import performed
 from reproduction.runs import perform_all
 
-from paper import fakes, toy
+from reproduction_support import fakes, toy
 from reproduction import EXPERIMENTS, generation, runs
 
 NAMES = list(EXPERIMENTS)
@@ -196,7 +196,7 @@ def test_an_interruption_has_its_exit_code(run, tmp_path, monkeypatch):
 SCRIPT = """
 from mporbm.cli import main
 from reproduction import EXPERIMENTS
-from paper import toy
+from reproduction_support import toy
 
 EXPERIMENTS["toy"] = toy
 main()

@@ -8,7 +8,7 @@ from reproduction.scale import Scale
 from scipy.special import expit
 from sklearn.neighbors import KNeighborsClassifier
 
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import figure7, mnist
 
 N_TRAIN, N_ASKED = 20, 10

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reproduction.generation import decode, encode, psnr, questions
 
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import generation, mnist
 
 N_VALIDATION, N_TEST = 6, 12

@@ -13,7 +13,7 @@ from reproduction.tasks import TASKS
 
 from mporbm.evaluation.statistics import interval
 from mporbm.pictures import rank_error_curve
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import EXPERIMENTS, beyond, classification, figure7, generation, reproduce, runs
 from reproduction.report import render
 

@@ -10,7 +10,7 @@ import pytest
 from reproduction.runs import Run, perform_all
 
 from mporbm.evaluation.run_cache import write_text
-from paper import toy
+from reproduction_support import toy
 from reproduction import runs
 
 
@@ -31,7 +31,7 @@ def folder(tmp_path):
 
 
 def a_run(place, name="one", does="end", cost=1.0):
-    return Run("paper.toy", {"name": name, "place": str(place), "does": does}, cost)
+    return Run("reproduction_support.toy", {"name": name, "place": str(place), "does": does}, cost)
 
 
 def outcomes(folder):
@@ -47,7 +47,7 @@ def test_an_outcome_is_kept(place, folder):
     assert run.outcome(folder) is None
     run.perform(folder)
     kept = json.loads(run.path(folder).read_text())
-    assert (kept["module"], kept["configuration"]) == ("paper.toy", run.configuration)
+    assert (kept["module"], kept["configuration"]) == ("reproduction_support.toy", run.configuration)
     assert kept["outcome"] == {"name": "one", "number": 0.1}
     assert 0.0 <= kept["seconds"] < 60.0
     assert run.outcome(folder) == {**kept["outcome"], "seconds": kept["seconds"]}
@@ -59,13 +59,13 @@ def test_what_was_asked_makes_the_name(place, folder, monkeypatch):
     path = run.path(folder)
     assert path.parent == folder
     assert path.name.startswith("toy-")
-    swapped = Run("paper.toy", dict(reversed(run.configuration.items())), cost=7.0)
+    swapped = Run("reproduction_support.toy", dict(reversed(run.configuration.items())), cost=7.0)
     assert swapped.path(folder) == path
     others = [
-        Run("paper.toy", {**run.configuration, "name": "two"}),
-        Run("paper.toy", {**run.configuration, "more": None}),
-        Run("paper.toy", {**run.configuration, "name": 1}),
-        Run("paper.toy", {**run.configuration, "name": "1"}),
+        Run("reproduction_support.toy", {**run.configuration, "name": "two"}),
+        Run("reproduction_support.toy", {**run.configuration, "more": None}),
+        Run("reproduction_support.toy", {**run.configuration, "name": 1}),
+        Run("reproduction_support.toy", {**run.configuration, "name": "1"}),
     ]
     paths = [path, *(other.path(folder) for other in others)]
     monkeypatch.setattr(toy, "REVISION", 2)
@@ -75,7 +75,7 @@ def test_what_was_asked_makes_the_name(place, folder, monkeypatch):
 
 SPOILT = {
     "nothing": "",
-    "half": '{"module": "paper.toy", "seconds": 1.0, "outcome": {"name": "on',
+    "half": '{"module": "reproduction_support.toy", "seconds": 1.0, "outcome": {"name": "on',
     "null": "null",
     "list": "[1, 2]",
     "number": "3",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reproduction.scale import Scale
 
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import table4
 
 

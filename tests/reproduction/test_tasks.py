@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from reproduction.tasks import TASKS, Task, coded, split
 
-from paper import fakes
+from reproduction_support import fakes
 from reproduction import mnist, tables1_3, tasks
 
 # Table 1: the size of a sample and the largest value. The paper says 924 for Arcene; the files of

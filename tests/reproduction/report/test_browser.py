@@ -1,9 +1,9 @@
 """A browser shows the page as meant, and asks nobody for anything."""
 
 import pytest
-from report import example
-from report.browser import Page
-from report.markup import put, walk
+from reproduction_support import example
+from reproduction_support.browser import Page
+from reproduction_support.markup import put, walk
 from report.test_page import CHECKED
 
 from reproduction.report import write

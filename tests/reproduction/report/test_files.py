@@ -5,8 +5,8 @@ import os
 import re
 
 import pytest
-from report import example
-from report.markup import find, parse
+from reproduction_support import example
+from reproduction_support.markup import find, parse
 
 from reproduction.report import render, render_markdown, write
 

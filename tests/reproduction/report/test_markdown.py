@@ -3,8 +3,8 @@
 import re
 
 import pytest
-from report import example
-from report.markup import put, walk
+from reproduction_support import example
+from reproduction_support.markup import put, walk
 
 from reproduction.report import render_markdown
 

@@ -5,8 +5,8 @@ from importlib.resources import files
 from itertools import pairwise
 
 import pytest
-from report import example
-from report.markup import find, parse, place_name, put, text, walk
+from reproduction_support import example
+from reproduction_support.markup import find, parse, place_name, put, text, walk
 
 from reproduction.report import render
 

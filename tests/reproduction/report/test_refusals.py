@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from report import example
-from report.markup import place_name, put, walk
+from reproduction_support import example
+from reproduction_support.markup import place_name, put, walk
 
 from reproduction.report import render
 

@@ -1,8 +1,8 @@
 """Tables say what their cells say, in numbers that line up."""
 
 import pytest
-from report import example
-from report.markup import find, parse, text
+from reproduction_support import example
+from reproduction_support.markup import find, parse, text
 from reproduction.report.numerals import count, decimal, duration, interval
 
 from reproduction.report import render
