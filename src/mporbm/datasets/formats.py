@@ -82,7 +82,10 @@ def open_image(blob: Blob, kind: str, size: tuple[int, int] | None = None) -> An
                     f"{MOST_PIXELS}, and no more than its {len(blob.content)} bytes can hold."
                 )
             image.load()
-    except (Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
+            # Converting to RGB would warn of it.
+            image.info.pop("transparency", None)
+    # All that broken files were seen to raise in Pillow.
+    except (Image.DecompressionBombError, LookupError, OSError, SyntaxError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{blob.label}: expected {wanted}: {reason}") from error
     return image
