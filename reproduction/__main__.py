@@ -55,6 +55,7 @@ def arguments() -> Parser:
         "--quick",
         dest="full",
         action="store_false",
+        default=False,
         help="Some minutes, on 5000 MNIST images that come with a Python package. The default.",
     )
     scale.add_argument(

@@ -118,7 +118,7 @@ def _couplings() -> dict[str, Coupling]:
     }
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Parse the command line and write the figures."""
     parser = argparse.ArgumentParser(
         prog="python -m reproduction.diagrams", description="Draw the paper's tensor networks."
@@ -130,7 +130,7 @@ def main() -> None:
         choices=FORMATS,
         help="may be given several times; all formats if it is not given",
     )
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     if not options.folder:
         parser.error("folder: expected a path, got an empty one; pass . for this folder")
     try:

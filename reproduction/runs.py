@@ -78,9 +78,7 @@ def perform_all(
         failures = []
         with Interrupts() as interrupts:
             work = partial(Run.perform, folder=folder)
-            for run, error in run_in_processes(
-                missing, work, n_jobs=n_jobs, poll=interrupts.obey
-            ):
+            for run, error in run_in_processes(missing, work, n_jobs=n_jobs, poll=interrupts.obey):
                 progress.advance(task, run.cost)
                 progress.update(task, description=_described(run))
                 if error is not None:

@@ -3,10 +3,11 @@
 import re
 import urllib.parse
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mporbm.atomic import write_text
 
@@ -59,9 +60,16 @@ def write(results: Mapping[str, Any], folder: Path) -> Path:
 
 
 def _filled(template: str, results: Mapping[str, Any], folder: Path) -> str:
+    report = read(results, Path(folder))
+    return _environment().get_template(template).render(report=report)
+
+
+@cache
+def _environment() -> Environment:
+    """Make what fills in the templates of this folder; values in HTML are escaped."""
     environment = Environment(
-        loader=PackageLoader("reproduction.report", ""),
-        autoescape=template.endswith(".html.jinja"),
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=lambda name: name is not None and name.endswith(".html.jinja"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -70,7 +78,7 @@ def _filled(template: str, results: Mapping[str, Any], folder: Path) -> str:
     environment.filters["plain"] = lambda text: MARKDOWN.sub(r"\\\1", text)
     environment.filters["code"] = _code
     environment.filters["address"] = urllib.parse.quote
-    return environment.get_template(template).render(report=read(results, Path(folder)))
+    return environment
 
 
 def _code(text: str) -> str:

@@ -483,5 +483,3 @@ def test_other_archives(put):
     path.write_bytes(zipped({"obj1__0.png": b""}))
     with pytest.raises(ValueError, match=r"expected members such as coil-100/obj1__0\.png"):
         datasets.load_coil100()
-
-
