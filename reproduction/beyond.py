@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from mporbm.estimators import DBN, MPODBM, MPODBN, MPORBM, ClassRBM, MPOClassRBM
+from mporbm.evaluation.images import psnr
 from mporbm.evaluation.neighbours import DISTANCES, Array, classify, error_rate
 from mporbm.evaluation.run_cache import Outcome
 from mporbm.evaluation.statistics import cell
@@ -16,7 +17,7 @@ from mporbm.pictures import strips
 
 from . import mnist
 from .drawing import save_figure
-from .generation import HALVES, N_PICTURES, answering, decode, encode, psnr, questions
+from .generation import HALVES, N_PICTURES, answering, decode, encode, questions
 from .runs import Run
 from .scale import Scale
 from .verdicts import Verdict, compare
@@ -83,7 +84,7 @@ def run(
     drawn = model.sample(N_PICTURES, n_gibbs=N_GIBBS_SAMPLES, random_state=0)
     return {
         "error": _errors([_features(model, feature, parts) for feature in FEATURES], parts),
-        "psnr": {name: psnr(found, test.binary) for name, found in answers.items()},
+        "psnr": {name: psnr(found, test.binary, peak=1.0) for name, found in answers.items()},
         "parameters": int(model.n_parameters_),
         "pictures": {name: encode(found[:N_PICTURES]) for name, found in answers.items()},
         "samples": encode(drawn),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mporbm.estimators import MPORBM, RBM, MvRBM, TvRBM
+from mporbm.evaluation.images import psnr
 from mporbm.evaluation.neighbours import Array
 from mporbm.evaluation.run_cache import Outcome
 from mporbm.evaluation.statistics import cell
@@ -40,8 +41,6 @@ METHODS = {"reconstruct": "one pass", "gibbs": "posterior mean"}
 """One pass up and down, as in the paper, and the mean of p(V | what is known)."""
 N_GIBBS = 50
 N_PICTURES = 10
-LEAST_ERROR = 1e-6
-"""An image without any error would have an infinite PSNR; here it has 60 dB."""
 
 
 class Question(NamedTuple):
@@ -141,13 +140,6 @@ def questions(rng: np.random.Generator, images: Array) -> dict[str, Question]:
     return asked
 
 
-def psnr(answer: Array, truth: Array) -> float:
-    """The mean over images of the peak signal-to-noise ratio, in dB; the peak is 1."""
-    errors = (np.asarray(answer, np.float64) - truth) ** 2
-    means = errors.reshape(len(truth), -1).mean(axis=1)
-    return float(np.mean(-10.0 * np.log10(np.maximum(means, LEAST_ERROR))))
-
-
 def encode(images: Array) -> str:
     """Images of values from 0 to 1 as text, for a file."""
     return base64.b64encode(np.round(255.0 * images).astype(np.uint8).tobytes()).decode()
@@ -188,7 +180,7 @@ def _mean_image(images: Array) -> Callable[[Question], Array]:
 def _psnrs(
     asked: dict[str, Question], truth: Array, answer: Callable[[Question], Array]
 ) -> dict[str, float]:
-    return {name: psnr(answer(question), truth) for name, question in asked.items()}
+    return {name: psnr(answer(question), truth, peak=1.0) for name, question in asked.items()}
 
 
 # The report's tables and pictures

@@ -1,21 +1,18 @@
 """Runs of experiments: each is done once, its outcome kept in a file, on all cores."""
 
 import importlib
-import multiprocessing
-import os
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mporbm.evaluation.processes import run_in_processes
 from mporbm.evaluation.run_cache import Outcome, outcome_path, read_outcome, write_outcome
 from mporbm.training import DivergenceWarning
 from mporbm.training.signals import Interrupts
@@ -54,7 +51,10 @@ class Run:
     def perform(self, folder: Path) -> None:
         """Do it, and keep its outcome."""
         start = time.perf_counter()
-        outcome = _module(self.module).run(**self.configuration)
+        with warnings.catch_warnings():
+            # Outcomes tell of it where it matters.
+            warnings.simplefilter("ignore", DivergenceWarning)
+            outcome = _module(self.module).run(**self.configuration)
         about = {"module": self.module, "configuration": dict(self.configuration)}
         write_outcome(self.path(folder), about, outcome, time.perf_counter() - start)
 
@@ -64,7 +64,7 @@ def perform_all(
 ) -> None:
     """Do all runs whose outcome is not there yet.
 
-    Every process has a core of its own. A run that fails loses only itself: the others are
+    Every process has cores of its own. A run that fails loses only itself: the others are
     finished. Whatever is killed, what was done is found when all is asked for again.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,9 +76,9 @@ def perform_all(
         task = progress.add_task("", total=sum(run.cost for run in wanted))
         progress.advance(task, sum(run.cost for run in wanted) - sum(run.cost for run in missing))
         failures = []
-        # An exception out of the blue could leave locks behind for which the pool waits in vain.
         with Interrupts() as interrupts:
-            for run, error in _performed(missing, folder, n_jobs, interrupts):
+            work = partial(Run.perform, folder=folder)
+            for run, error in run_in_processes(missing, work, n_jobs=n_jobs, poll=interrupts.obey):
                 progress.advance(task, run.cost)
                 progress.update(task, description=_described(run))
                 if error is not None:
@@ -90,65 +90,6 @@ def perform_all(
             f"{len(failures)} of {len(wanted)} runs failed, the others are kept in {folder}; the "
             f"first is {_described(run)}: {type(error).__name__}: {error}"
         ) from error
-
-
-def available_cores() -> list[int]:
-    """The numbers of the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def _performed(
-    missing: Sequence[Run], folder: Path, n_jobs: int | None, interrupts: Interrupts
-) -> Iterable[tuple[Run, Exception | None]]:
-    """Each run when it is done, with its error if it failed."""
-    cores = available_cores()[:n_jobs]
-    if not missing:
-        return
-    # Processes are started anew: JAX has threads, with which a fork can hang.
-    context = multiprocessing.get_context("spawn")
-    free = context.Queue()
-    for core in cores:
-        free.put(core)
-    pool = ProcessPoolExecutor(
-        min(len(cores), len(missing)), context, initializer=_start, initargs=(free,)
-    )
-    try:
-        futures = {pool.submit(run.perform, folder): run for run in missing}
-        while futures:
-            done, _ = wait(futures, timeout=0.5, return_when=FIRST_COMPLETED)
-            interrupts.obey()
-            for future in done:
-                error = future.exception()
-                if error is not None and not isinstance(error, Exception):
-                    raise error
-                yield futures.pop(future), error
-    finally:
-        # Asked to end, a process would go on with the next run; outcomes are written at once.
-        for process in list((pool._processes or {}).values()):
-            process.kill()
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _start(free: Any) -> None:
-    """Give this process a core of its own."""
-    # JAX and BLAS then start one thread each.
-    core = free.get()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
-    # Outcomes tell of it where it matters.
-    warnings.simplefilter("ignore", DivergenceWarning)
-    # The process that waits decides what an interruption means, and is not outlived.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _module(name: str) -> Any:

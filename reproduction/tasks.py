@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mporbm import datasets
+from mporbm.datasets import load_mnist_5k
 from mporbm.estimators import Binarize, BitPlanes
+
+from . import datasets
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -133,7 +135,7 @@ TASKS: dict[str, Task] = {
     ),
     "mnist": Task(
         "MNIST",
-        datasets.load_mnist_5k,
+        load_mnist_5k,
         (28, 28),
         (10, 10),
         ((28, 28), (10, 10)),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mporbm.diagram import draw, save_figures
+from mporbm.diagram import draw
 from mporbm.machine import (
     CPCoupling,
     DenseCoupling,
@@ -279,12 +279,6 @@ CASES = [
         ValueError,
         "what='gradients': expected 'coupling', .* or 'gradient'",
     ),
-    (
-        lambda: save_figures("x", ["gif"]),
-        ValueError,
-        "formats='gif': expected 'pdf', 'png' or 'svg'",
-    ),
-    (lambda: save_figures("x", "png"), TypeError, "formats: .*got 'png'"),
     (lambda: draw(mpo()), TypeError, "model: expected a Coupling or a Machine, got MPO"),
     (lambda: draw(machine(), "gradient", core=2), ValueError, r"core=2: .*0\.\.1"),
     (lambda: draw(machine(), "gradient", core=0.5), TypeError, "core=0.5"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reproduction import EXPERIMENTS
+from reproduction.experiments import EXPERIMENTS
 from reproduction.report import render, render_markdown
 
 ROOT = Path(__file__).parent.parent

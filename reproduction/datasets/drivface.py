@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from mporbm.datasets.archives import Blob, fetch_blob, find_blob, open_zip, read_member
 from mporbm.datasets.bunch import as_bunch, check_word
 from mporbm.datasets.fetch import Remote, fetch
-from mporbm.datasets.formats import open_image, read_mat
+from mporbm.datasets.formats import open_image
+
+from .matlab import read_struct
 
 REMOTE = Remote(
     "drivface.zip",
@@ -101,14 +103,8 @@ def _need(name: str) -> Blob:
 
 def _read_published(blob: Blob) -> tuple[NDArray[np.uint8], NDArray[np.int64], str]:
     """The images of DrivFace.mat, the gaze labels, and what was done."""
-    struct = read_mat(blob, "drivFaceD")["drivFaceD"]
+    values, gaze = read_struct(blob, "drivFaceD", "data", "nlab").values()
     n_samples, n_pixels = sum(N_EACH["gaze"]), SIZE * SIZE
-    try:
-        values, gaze = (np.asarray(struct[field].item()) for field in ("data", "nlab"))
-    except (ValueError, IndexError, TypeError, KeyError) as error:
-        raise ValueError(
-            f"{blob.label}: expected a struct drivFaceD with fields data and nlab: {error}."
-        ) from error
     if values.shape == (n_pixels, n_samples):
         values = values.T
     if values.shape != (n_samples, n_pixels) or any(

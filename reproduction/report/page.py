@@ -1,14 +1,15 @@
 """The page: results and pictures in, one HTML file out; and the same as Markdown."""
 
-import os
 import re
-import threading
 import urllib.parse
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from mporbm.atomic import write_text
 
 from .document import read
 
@@ -54,14 +55,21 @@ def write(results: Mapping[str, Any], folder: Path) -> Path:
     pages = {target: render(results, folder)}
     pages[target.with_suffix(".md")] = render_markdown(results, folder)
     for path, page in pages.items():
-        _replace(path, page)
+        write_text(path, page)
     return target
 
 
 def _filled(template: str, results: Mapping[str, Any], folder: Path) -> str:
+    report = read(results, Path(folder))
+    return _environment().get_template(template).render(report=report)
+
+
+@cache
+def _environment() -> Environment:
+    """Make what fills in the templates of this folder; values in HTML are escaped."""
     environment = Environment(
-        loader=PackageLoader("reproduction.report", ""),
-        autoescape=template.endswith(".html.jinja"),
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=lambda name: name is not None and name.endswith(".html.jinja"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -70,7 +78,7 @@ def _filled(template: str, results: Mapping[str, Any], folder: Path) -> str:
     environment.filters["plain"] = lambda text: MARKDOWN.sub(r"\\\1", text)
     environment.filters["code"] = _code
     environment.filters["address"] = urllib.parse.quote
-    return environment.get_template(template).render(report=read(results, Path(folder)))
+    return environment
 
 
 def _code(text: str) -> str:
@@ -78,12 +86,3 @@ def _code(text: str) -> str:
     ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     blank = " " if "`" in text else ""
     return f"{ticks}{blank}{' '.join(text.split())}{blank}{ticks}"
-
-
-def _replace(path: Path, page: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

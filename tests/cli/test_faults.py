@@ -72,12 +72,6 @@ def test_two_runs_of_one_output(refused, samples, tmp_path):
     assert list(tmp_path.iterdir()) == [samples]
 
 
-def test_two_reproductions_in_one_folder(refused, tmp_path):
-    with locked(tmp_path):
-        message = refused("reproduce", "tables1-3", "--quick", "--out", tmp_path)
-    assert f"{tmp_path}: is used by another run" in message
-
-
 def test_two_sweeps_in_one_folder(refused, samples, tmp_path):
     config, out = tmp_path / "sweep.toml", tmp_path / "out"
     config.write_text(f'data = "{samples}"\nseeds = [0]\n[sweep]\nrank = [1, 2]\n')

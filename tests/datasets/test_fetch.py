@@ -10,7 +10,7 @@ from pathlib import Path
 import pooch
 import pytest
 
-from mporbm.datasets import DatasetNotFoundError, load_arcene, load_mnist
+from mporbm.datasets import DatasetNotFoundError, load_mnist
 from mporbm.datasets.fetch import Remote, cache_folder, fetch
 
 RETRIEVE = pooch.retrieve
@@ -155,12 +155,13 @@ def test_without_a_network(home, offline):
 
 def test_without_a_network_and_a_folder(home, monkeypatch):
     monkeypatch.delenv("MPORBM_DATA")
+    remote = Remote("a.zip", REMOTE.urls, members=("a.data", "b.data"), checked_inside=True)
     with pytest.raises(DatasetNotFoundError) as e:
-        load_arcene()
+        fetch("things", remote)
     message = str(e.value)
-    assert "https://archive.ics.uci.edu/static/public/167/arcene.zip" in message
-    assert "or arcene_train.data, arcene_train.labels" in message
-    assert f"into {home.parent / 'cache' / 'arcene'} or $MPORBM_DATA/arcene." in message
+    assert REMOTE.urls[0] in message
+    assert "or a.data, b.data" in message
+    assert f"into {home.parent / 'cache' / 'things'} or $MPORBM_DATA/things." in message
 
 
 @pytest.mark.parametrize("kind", ["missing", "file"])

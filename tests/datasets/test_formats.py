@@ -10,23 +10,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from PIL import Image
-from scipy.io import savemat
 
 from mporbm.datasets import archives
 from mporbm.datasets.archives import Blob, open_zip, read_gzip, read_member
-from mporbm.datasets.formats import open_image, read_idx, read_integers, read_mat
+from mporbm.datasets.formats import open_image, read_idx, read_integers
 
 
 def idx(array, magic=None):
     """An array of bytes as an IDX file."""
     sizes = struct.pack(f">{array.ndim}I", *array.shape)
     return struct.pack(">I", magic or 0x800 + array.ndim) + sizes + array.tobytes()
-
-
-def mat(**variables):
-    file = io.BytesIO()
-    savemat(file, variables)
-    return file.getvalue()
 
 
 def image(kind, size=(4, 3)):
@@ -150,32 +143,6 @@ def test_encrypted_member():
         pytest.raises(ValueError, match=r"^a: inside: expected a member that can be read"),
     ):
         read_member(archive, archive.infolist()[0], "a")
-
-
-def test_mat():
-    read = read_mat(Blob("a", mat(x=np.eye(2), y=np.ones(3))), "x")
-    assert_array_equal(read["x"], np.eye(2))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"no MATLAB file",
-        mat(x=np.eye(9))[:300],
-        # The newer format of MATLAB is HDF5.
-        b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + bytes(100),
-    ],
-    ids=["empty", "another kind", "cut off", "version 7.3"],
-)
-def test_broken_mat(content):
-    with pytest.raises(ValueError, match=r"^a: expected a MATLAB 5 file: "):
-        read_mat(Blob("a", content), "x")
-
-
-def test_mat_without_a_variable():
-    with pytest.raises(ValueError, match=r"^a: expected variables \('x',\), but it lacks \['x'\]"):
-        read_mat(Blob("a", mat(y=np.eye(2))), "x")
 
 
 def test_integers():

@@ -72,7 +72,7 @@ def changed_npy(rng):
 def read_whole(path):
     """Read an array and touch all of it."""
     array = files.read_array(str(path))
-    assert array.nbytes < 2**20
+    assert array.nbytes < 2**24
     assert len(array.tobytes()) == array.nbytes
 
 

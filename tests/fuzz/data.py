@@ -1,16 +1,13 @@
-"""Files of data sets: JPEG, IDX, gzip, MATLAB, tables in text and archives."""
+"""Files of data sets: JPEG, IDX, gzip, tables in text and archives."""
 
 import functools
 import gzip
 import io
 import os
 import struct
-import zlib
 from unittest import mock
 
-import numpy as np
 from PIL import Image
-from scipy.io import savemat
 
 from fuzz import mutation
 from fuzz.arrays import changed_zip, zipped
@@ -61,31 +58,6 @@ def changed_idx(rng):
 def changed_gzip(rng):
     content = gzip.compress(changed_idx(rng), 1, mtime=0)
     return mutation.change_bytes(rng, content, content) if rng.randrange(3) == 0 else content
-
-
-def mat(compressed):
-    file = io.BytesIO()
-    cells = np.empty((1, 2), object)
-    cells[0, 0], cells[0, 1] = np.eye(2, dtype=np.uint8), "text"
-    variables = {"x": np.eye(3), "c": cells, "s": {"data": np.ones(4), "nlab": np.arange(3)}}
-    savemat(file, variables | {"other": np.ones(2)}, do_compression=compressed)
-    return file.getvalue()
-
-
-@functools.cache
-def valid_mat():
-    return [mat(False), mat(True)]
-
-
-def changed_mat(rng):
-    """Sizes, types and classes changed anywhere, then packed or not."""
-    content = valid_mat()[0]
-    places = [(k, "<I") for k in range(128, len(content) - 3, 4)] + [(124, "<I")]
-    content = mutation.change_fields(rng, content, places)
-    if rng.randrange(3):
-        return content
-    packed = zlib.compress(content[128:] + bytes(rng.choice((0, 0, 8))), 1)
-    return content[:128] + struct.pack("<II", 15, len(packed)) + packed
 
 
 def changed_text(rng):

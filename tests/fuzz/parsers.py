@@ -11,7 +11,7 @@ from typing import Any
 import mporbm
 from fuzz import arrays, data, models, mutation, settings
 from mporbm.datasets.archives import read_gzip
-from mporbm.datasets.formats import open_image, read_idx, read_integers, read_mat
+from mporbm.datasets.formats import open_image, read_idx, read_integers
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,6 @@ PARSERS = {
         lambda: [gzip.compress(data.valid_idx()[0], mtime=0)],
         data.changed_gzip,
         lambda path: read_idx(read_gzip(path), 3),
-    ),
-    "MAT": Parser(
-        "x.mat", data.valid_mat, data.changed_mat, data.of_bytes(read_mat, "x", "c", "s")
     ),
     "text": Parser(
         "x.data",

@@ -97,5 +97,5 @@ def bound_memory():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[:0] = [str(folder) for folder in Path(__file__).parents[1:3]]
     main()

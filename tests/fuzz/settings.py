@@ -3,10 +3,9 @@
 import json
 from unittest import mock
 
-from reproduction.runs import Run
-
 from fuzz import mutation
 from mporbm.cli import fit
+from reproduction.runs import Run
 
 TOML = (
     b'hidden-shape = [2, 2]\nrank = 2\nscheme = "su"\ngauge = "none"\nn_iter = 3\nmomentum = 0.5\n'

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from paper import fakes
 from reproduction import beyond, generation, mnist
+from reproduction_support import fakes
 
 ASKED = {"n_train": 40, "n_iter": 1, "n_validation": 12, "n_test": 15, "offline": True, "seed": 0}
 
@@ -20,7 +20,9 @@ def images(monkeypatch):
     monkeypatch.setattr(mnist, "_load", lambda name: (values, labels))
 
 
-@pytest.mark.parametrize("machine", ["MPODBN", "ClassRBM", "baselines"])
+@pytest.mark.parametrize(
+    "machine", [pytest.param("MPODBN", marks=pytest.mark.slow), "ClassRBM", "baselines"]
+)
 def test_a_run(images, monkeypatch, machine):
     monkeypatch.setattr(generation, "N_GIBBS", 2)
     monkeypatch.setattr(beyond, "N_GIBBS_SAMPLES", 2)

@@ -8,20 +8,51 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from paper.conftest import performed
-from reproduction.runs import perform_all
 
-from paper import fakes, toy
-from reproduction import EXPERIMENTS, generation, runs
+from mporbm.training.file_lock import locked
+from reproduction import __main__ as command
+from reproduction import generation, runs
+from reproduction.experiments import EXPERIMENTS
+from reproduction.runs import perform_all
+from reproduction_support import fakes, toy
 
 NAMES = list(EXPERIMENTS)
 QUIET = ["--quiet"]
 
 
 @pytest.fixture
-def made_up(monkeypatch):
-    """Table 5 takes no time: its runs are made up, and done in this process."""
-    monkeypatch.setattr(runs, "_performed", performed)
+def run(capsys):
+    """Run the command: its exit code and what it printed."""
+
+    def call(*words):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            command.main([str(word) for word in words])
+        printed = capsys.readouterr()
+        return SimpleNamespace(code=ended.value.code, out=printed.out, err=printed.err)
+
+    return call
+
+
+@pytest.fixture
+def refused(run, tmp_path):
+    """Run the command in vain: the one line that it prints; it leaves nothing behind."""
+
+    def call(*words, code=1):
+        before = sorted(tmp_path.rglob("*"))
+        ended = run(*words)
+        assert (ended.code, ended.out) == (code, ""), ended
+        assert ended.err.startswith("reproduction: error: ")
+        assert ended.err.count("\n") == 1, ended.err
+        assert sorted(tmp_path.rglob("*")) == before
+        return ended.err.removeprefix("reproduction: error: ").rstrip("\n")
+
+    return call
+
+
+@pytest.fixture
+def made_up(in_process, monkeypatch):
+    """Tables 5 and 6 take no time: their runs are made up, and done in this process."""
     monkeypatch.setattr(generation, "run", fakes.generation_run)
 
 
@@ -32,7 +63,7 @@ def never(monkeypatch):
     def perform(*args, **options):
         raise AssertionError("experiments were begun")
 
-    monkeypatch.setattr("reproduction.reproduce", perform)
+    monkeypatch.setattr("reproduction.experiments.reproduce", perform)
 
 
 def contents(folder):
@@ -42,7 +73,7 @@ def contents(folder):
 @pytest.mark.usefixtures("made_up")
 def test_it_says_what_is_confirmed_and_where_the_report_is(run, tmp_path):
     out = tmp_path / "new" / "out"
-    ended = run("reproduce", "table6", "-o", out)
+    ended = run("table6", "-o", out)
     assert (ended.code, ended.err) == (0, "")
     *found, last = ended.out.splitlines()
     assert last == f"Report: {out}/report.html"
@@ -57,14 +88,16 @@ def test_it_says_what_is_confirmed_and_where_the_report_is(run, tmp_path):
 
 
 @pytest.mark.usefixtures("made_up")
-def test_as_json_or_silent(ok, run, tmp_path):
-    facts = ok("reproduce", "table5", "-o", tmp_path / "out")
+def test_as_json_or_silent(run, tmp_path):
+    ended = run("table5", "-o", tmp_path / "out", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    facts = json.loads(ended.out)
     assert facts["report"] == str(tmp_path / "out" / "report.html")
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert facts["results"] == str(tmp_path / "out" / "results.json")
     assert facts["summary"] == results["summary"]
     for quiet in ("--quiet", "-q"):
-        ended = run("reproduce", "table5", "-o", tmp_path / "out", quiet)
+        ended = run("table5", "-o", tmp_path / "out", quiet)
         assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
@@ -76,13 +109,13 @@ def test_the_report_says_how_it_was_made(run, tmp_path):
         (["table5", "--full", "--seeds", 3], "full", 1),
         (["table6", "--quick", "--seeds", 2], "quick", 2),
     ):
-        assert run("reproduce", *words, "-o", out, *QUIET).code == 0
+        assert run(*words, "-o", out, *QUIET).code == 0
         results = json.loads((out / "results.json").read_text())
         assert results["mode"] == mode
-        command = results["command"].split()
-        assert command[:3] == ["mporbm", "reproduce", words[0]]
-        assert f"--{mode}" in command
-        assert [w for w in command if w.isdigit()] == [str(w) for w in words if isinstance(w, int)]
+        said = results["command"].split()
+        assert said[:4] == ["python", "-m", "reproduction", words[0]]
+        assert f"--{mode}" in said
+        assert [w for w in said if w.isdigit()] == [str(w) for w in words if isinstance(w, int)]
         kept = [json.loads(path.read_text()) for path in (out / "runs").glob("generation-*")]
         offline = [asked["configuration"]["offline"] for asked in kept]
         assert (mode == "quick") in offline
@@ -96,10 +129,10 @@ def test_all_experiments_by_default(run, tmp_path, monkeypatch):
         asked.append((names, folder, options))
         raise ValueError("enough")
 
-    monkeypatch.setattr("reproduction.reproduce", perform)
+    monkeypatch.setattr("reproduction.experiments.reproduce", perform)
     monkeypatch.chdir(tmp_path)
     for words in ([], ["figure7", "table4", "--n-jobs", 3, "--full"], ["--full"]):
-        assert run("reproduce", *words).err == "mporbm: error: enough\n"
+        assert run(*words).err == "reproduction: error: enough\n"
     (names, folder, options), (others, _, more), (everything, _, _) = asked
     # A quick run is for the paper.
     assert [*names, "beyond"] == everything == NAMES
@@ -112,10 +145,9 @@ def test_all_experiments_by_default(run, tmp_path, monkeypatch):
 
 
 def test_help_says_what_is_needed(run):
-    text = " ".join(run("reproduce", "--help").out.replace("│", " ").split())
+    text = " ".join(run("--help").out.split())
     assert "MPORBM_DATA" in text
     assert "MNIST" in text
-    assert "mporbm[demo]" in text
     for name in NAMES:
         assert name in text
     assert "130 MB" in text
@@ -127,7 +159,7 @@ def test_help_says_what_is_needed(run):
 @pytest.mark.usefixtures("never")
 def test_names_that_are_not_there(refused, tmp_path):
     out = tmp_path / "out"
-    message = refused("reproduce", "table5", "table8", "-o", out)
+    message = refused("table5", "table8", "-o", out)
     assert message == f"NAME='table8': expected one of {', '.join(NAMES)}."
 
 
@@ -137,17 +169,31 @@ def test_names_that_are_not_there(refused, tmp_path):
 )
 def test_usage_that_cannot_be(refused, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
-    message = refused("reproduce", *words, code=2)
+    message = refused(*words, code=2)
     assert words[0] in message
-    assert message.endswith("; see mporbm reproduce --help.")
+    assert message.endswith("; see python -m reproduction --help.")
 
 
 @pytest.mark.usefixtures("never")
 def test_a_file_is_no_folder(refused, tmp_path):
     (tmp_path / "out").write_text("a file")
     for out in (tmp_path / "out", tmp_path / "out" / "below"):
-        message = refused("reproduce", "table5", "-o", out)
+        message = refused("table5", "-o", out)
         assert message.startswith(str(out))
+
+
+@pytest.mark.usefixtures("never")
+def test_packages_that_are_not_installed(refused, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "PACKAGES", ("numpy", "no_such_package"))
+    message = refused("table5", "-o", tmp_path / "out")
+    assert message.startswith("needs the packages no_such_package; install them with pip install")
+    assert "'.[demo]'" in message
+
+
+def test_two_reproductions_in_one_folder(refused, tmp_path):
+    with locked(tmp_path):
+        message = refused("tables1-3", "--quick", "--out", tmp_path)
+    assert f"{tmp_path}: is used by another run" in message
 
 
 @pytest.mark.usefixtures("made_up")
@@ -159,9 +205,9 @@ def test_a_failed_run_is_one_line(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(generation, "run", fail)
     out = tmp_path / "out"
-    ended = run("reproduce", "table5", "-o", out)
+    ended = run("table5", "-o", out)
     assert (ended.code, ended.out) == (1, "")
-    assert ended.err.startswith("mporbm: error: 1 of 3 runs failed, the others are kept in ")
+    assert ended.err.startswith("reproduction: error: 1 of 3 runs failed, the others are kept in ")
     assert "generation MvRBM" in ended.err
     assert ended.err.endswith("mnist: images.gz is not on this computer\n")
     assert ended.err.count("\n") == 1
@@ -171,8 +217,8 @@ def test_a_failed_run_is_one_line(run, tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("made_up")
 def test_an_outcome_that_vanishes_is_one_line(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "_performed", lambda *args: [])
-    ended = run("reproduce", "table5", "-o", tmp_path / "out")
+    monkeypatch.setattr(runs, "run_in_processes", lambda *_, **__: [])
+    ended = run("table5", "-o", tmp_path / "out")
     assert (ended.code, ended.out) == (1, "")
     assert "the outcome of a run is missing; start again." in ended.err
     assert ended.err.count("\n") == 1
@@ -182,11 +228,11 @@ def test_an_outcome_that_vanishes_is_one_line(run, tmp_path, monkeypatch):
 def test_an_interruption_has_its_exit_code(run, tmp_path, monkeypatch):
     for error, code in ((KeyboardInterrupt(), 130), (SystemExit(143), 143)):
 
-        def stop(*args, error=error):
+        def stop(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr(runs, "_performed", stop)
-        ended = run("reproduce", "table5", "-o", tmp_path / "out")
+        monkeypatch.setattr(runs, "run_in_processes", stop)
+        ended = run("table5", "-o", tmp_path / "out")
         assert (ended.code, ended.out) == (code, "")
         assert "Traceback" not in ended.err
 
@@ -194,9 +240,9 @@ def test_an_interruption_has_its_exit_code(run, tmp_path, monkeypatch):
 # Killed
 
 SCRIPT = """
-from mporbm.cli import main
-from reproduction import EXPERIMENTS
-from paper import toy
+from reproduction.__main__ import main
+from reproduction.experiments import EXPERIMENTS
+from reproduction_support import toy
 
 EXPERIMENTS["toy"] = toy
 main()
@@ -220,7 +266,7 @@ def start(tmp_path, monkeypatch):
     monkeypatch.setenv(toy.PLACE, str(place))
 
     def call(name):
-        words = ["reproduce", "toy", "-o", str(tmp_path / "out"), "--n-jobs", "1"]
+        words = ["toy", "-o", str(tmp_path / "out"), "--n-jobs", "1"]
         process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, *words],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -249,6 +295,7 @@ def start(tmp_path, monkeypatch):
         process.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at the processes of Linux")
 def test_what_is_killed_goes_on(start, tmp_path):
     place, kept = tmp_path / "place", tmp_path / "out" / "runs"

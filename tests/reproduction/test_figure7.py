@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reproduction.scale import Scale
 from scipy.special import expit
 from sklearn.neighbors import KNeighborsClassifier
 
-from paper import fakes
 from reproduction import figure7, mnist
+from reproduction.scale import Scale
+from reproduction_support import fakes
 
 N_TRAIN, N_ASKED = 20, 10
 ASKED = {"n_train": N_TRAIN, "n_asked": N_ASKED, "n_iter": 2, "offline": True, "seed": 0}

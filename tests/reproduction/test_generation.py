@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from reproduction.generation import decode, encode, psnr, questions
 
-from paper import fakes
 from reproduction import generation, mnist
+from reproduction.generation import decode, encode, questions
+from reproduction_support import fakes
+from reproduction_support.fakes import plain_psnr
 
 N_VALIDATION, N_TEST = 6, 12
 ASKED = {"n_iter": 2, "n_validation": N_VALIDATION, "n_test": N_TEST, "offline": True, "seed": 0}
@@ -27,26 +28,7 @@ def images(monkeypatch):
     return loaded
 
 
-def plain_psnr(answer, truth):
-    """Image by image, pixel by pixel."""
-    found = []
-    for image, original in zip(answer, truth, strict=True):
-        pixels = zip(image.ravel().tolist(), original.ravel().tolist(), strict=True)
-        mean = sum((a - b) ** 2 for a, b in pixels) / original.size
-        found.append(10 * math.log10(1 / mean) if mean > 1e-6 else 60.0)
-    return sum(found) / len(found)
-
-
 # Questions and answers
-
-
-def test_psnr_is_the_mean_over_images(rng):
-    truth = rng.random((5, 28, 28)) < 0.3
-    answer = rng.random((5, 28, 28))
-    answer[3] = truth[3]
-    assert psnr(answer, truth) == pytest.approx(plain_psnr(answer, truth))
-    assert psnr(answer[:1] > 2, truth[:1] > 2) == 60.0
-    assert psnr(~truth, truth) == 0.0
 
 
 def test_pictures_are_kept_as_text(rng):

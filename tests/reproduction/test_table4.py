@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from reproduction.scale import Scale
-
-from paper import fakes
 from reproduction import table4
+from reproduction.scale import Scale
+from reproduction_support import fakes
 
 
 def section(scale, outcomes):

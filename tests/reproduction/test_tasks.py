@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from reproduction.tasks import TASKS, Task, coded, split
 
-from paper import fakes
 from reproduction import mnist, tables1_3, tasks
+from reproduction.tasks import TASKS, Task, coded, split
+from reproduction_support import fakes
 
 # Table 1: the size of a sample and the largest value. The paper says 924 for Arcene; the files of
 # the data set have values up to 999.

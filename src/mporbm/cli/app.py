@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from . import fit, infer, model, processes, reproduce, sweep
+from . import fit, infer, model, processes, sweep
 
 app = typer.Typer(
     name="mporbm",
@@ -32,12 +32,10 @@ for command in (
     model.compress,
     model.draw,
     sweep.sweep,
-    reproduce.reproduce,
 ):
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    # This one needs no arguments.
-    app.command(no_args_is_help=command is not reproduce.reproduce, help=text)(command)
+    app.command(no_args_is_help=True, help=text)(command)
 app.command(
     no_args_is_help=True,
     help=" ".join((processes.launch.__doc__ or "").split()),

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .archives import Blob
-from .png import pixels_only
+from .archives import MOST_RATIO, Blob
+
+MOST_PIXELS = 2**26
+"""The largest image, of 8192x8192 pixels."""
 
 
 def read_idx(blob: Blob, n_axes: int) -> NDArray[np.uint8]:
@@ -58,27 +60,32 @@ def read_integers(blob: Blob, n_rows: int, n_columns: int) -> NDArray[np.int64]:
 
 
 def open_image(blob: Blob, kind: str, size: tuple[int, int] | None = None) -> Any:
-    """A Pillow image of a format, PNG or JPEG, and of a size (width, height), with its pixels."""
+    """Open a PNG or JPEG image with Pillow, of a size (width, height) if one is given.
+
+    What the image states of its size is checked before memory is taken for its pixels.
+    """
     from PIL import Image
 
     wanted = f"a {kind} image" if size is None else f"a {kind} image of {size[0]}x{size[1]} pixels"
     try:
-        content = pixels_only(blob.content) if kind == "PNG" else blob.content
         with warnings.catch_warnings():
             # About parts that are not needed.
             warnings.simplefilter("ignore", UserWarning)
-            image = Image.open(io.BytesIO(content), formats=[kind])
-            # Before it takes the memory of its pixels.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            image = Image.open(io.BytesIO(blob.content), formats=[kind])
+            n_pixels = image.width * image.height
             if size is not None and image.size != size:
                 raise ValueError(f"it is of {image.width}x{image.height} pixels.")
+            if n_pixels > MOST_PIXELS or n_pixels > 8 * MOST_RATIO * len(blob.content):
+                raise ValueError(
+                    f"it states {image.width}x{image.height} pixels, expected at most "
+                    f"{MOST_PIXELS}, and no more than its {len(blob.content)} bytes can hold."
+                )
             image.load()
-    except (
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-        OSError,
-        ValueError,
-        SyntaxError,
-    ) as error:
+            # Converting to RGB would warn of it.
+            image.info.pop("transparency", None)
+    # All that broken files were seen to raise in Pillow.
+    except (Image.DecompressionBombError, LookupError, OSError, SyntaxError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{blob.label}: expected {wanted}: {reason}") from error
     return image

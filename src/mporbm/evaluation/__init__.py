@@ -1,1 +1,1 @@
-"""How results are kept and compared: outcome cache, intervals, nearest neighbours."""
+"""How results are computed, kept and compared: processes, outcome files, errors, intervals."""

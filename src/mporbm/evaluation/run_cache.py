@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from ..atomic import write_text
 
 Outcome = dict[str, Any]
 """What a run found, as JSON can hold it, with its time in "seconds"."""
@@ -35,13 +35,3 @@ def write_outcome(
     """Keep what was found, beside what it is about."""
     kept = {**about, "seconds": round(seconds, 2), "outcome": outcome}
     write_text(path, json.dumps(kept, allow_nan=False))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that a crash leaves the old one or the new one, never half of one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from reproduction.runs import available_cores
 
+from ..evaluation.processes import available_cores
 from ..evaluation.run_cache import Outcome
 from ..training import DivergenceWarning
 from .samples import Samples

@@ -1,11 +1,11 @@
 """The example as a page, and a browser if there is one."""
 
 import pytest
-from report import example
-from report.browser import Browser, program
-from report.markup import parse
 
 from reproduction.report import render
+from reproduction_support import example
+from reproduction_support.browser import Browser, program
+from reproduction_support.markup import parse
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,11 @@
 """A browser shows the page as meant, and asks nobody for anything."""
 
 import pytest
-from report import example
-from report.browser import Page
-from report.markup import put, walk
-from report.test_page import CHECKED
 
 from reproduction.report import write
+from reproduction_support import example
+from reproduction_support.browser import Page
+from reproduction_support.markup import put, walk
 
 WIDTHS = [1200, 390]
 WIDE = """[...document.querySelectorAll("body *")].filter(e => !e.closest(".scroll > *"))
@@ -59,7 +58,7 @@ def test_wide_tables_scroll_in_their_own_box(browser, path):
 def test_words_without_end_do_not_widen_the_page(browser, tmp_path, width):
     results = example.results()
     for place, value in list(walk(results)):
-        if isinstance(value, str) and CHECKED.isdisjoint(place[-1:]):
+        if isinstance(value, str) and example.CHECKED.isdisjoint(place[-1:]):
             put(results, place, "endless" * 30)
     results["environment"]["endless" * 30] = "endless"
     path = write(results, example.draw(tmp_path))

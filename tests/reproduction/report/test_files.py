@@ -5,10 +5,10 @@ import os
 import re
 
 import pytest
-from report import example
-from report.markup import find, parse
 
 from reproduction.report import render, render_markdown, write
+from reproduction_support import example
+from reproduction_support.markup import find, parse
 
 PLACE = 'results["sections"][2]["figures"][0]["path"]: '
 

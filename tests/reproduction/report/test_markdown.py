@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from report import example
-from report.markup import put, walk
 
 from reproduction.report import render_markdown
+from reproduction_support import example
+from reproduction_support.markup import put, walk
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,14 @@ from importlib.resources import files
 from itertools import pairwise
 
 import pytest
-from report import example
-from report.markup import find, parse, place_name, put, text, walk
 
 from reproduction.report import render
+from reproduction_support import example
+from reproduction_support.markup import find, parse, place_name, put, text, walk
 
 EVIL = (
     "<script>alert({0})</script> & \"quoted{0}\" 'too' </style><img src=x onerror=y> javascript:x"
 )
-CHECKED = {"mode", "date", "name", "kind", "better", "path"}
-"""Texts that have to be of a certain form."""
 
 
 def attributes(page):
@@ -43,7 +41,7 @@ def test_every_text_is_shown_and_escaped(folder):
     results = example.results()
     evil = {}
     for path, value in list(walk(results)):
-        if isinstance(value, str) and CHECKED.isdisjoint(path[-1:]):
+        if isinstance(value, str) and example.CHECKED.isdisjoint(path[-1:]):
             evil[path] = EVIL.format(len(evil))
             put(results, path, evil[path])
     results["environment"] |= {EVIL.format("key"): "value"}
@@ -72,13 +70,13 @@ def test_no_text_becomes_a_link(folder, link):
 def test_texts_of_a_certain_form_are_checked(folder):
     checked = set()
     for path, value in walk(example.results()):
-        if isinstance(value, str) and path[-1] in CHECKED:
+        if isinstance(value, str) and path[-1] in example.CHECKED:
             results = example.results()
             put(results, path, EVIL)
             with pytest.raises(ValueError, match=re.escape(place_name(path)) + ": expected "):
                 render(results, folder)
             checked.add(path[-1])
-    assert checked == CHECKED
+    assert checked == example.CHECKED
 
 
 def test_everything_is_there(page):

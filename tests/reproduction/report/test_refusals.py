@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from report import example
-from report.markup import place_name, put, walk
 
 from reproduction.report import render
+from reproduction_support import example
+from reproduction_support.markup import place_name, put, walk
 
 # What a user sees, who does not run with the checks of tests.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -1,11 +1,11 @@
 """Tables say what their cells say, in numbers that line up."""
 
 import pytest
-from report import example
-from report.markup import find, parse, text
-from reproduction.report.numerals import count, decimal, duration, interval
 
 from reproduction.report import render
+from reproduction.report.numerals import count, decimal, duration, interval
+from reproduction_support import example
+from reproduction_support.markup import find, parse, text
 
 
 def one_table(folder, rows, **changes):

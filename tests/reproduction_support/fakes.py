@@ -5,11 +5,12 @@
 
 import hashlib
 import json
+import math
 
 import numpy as np
-from reproduction.tasks import TASKS
 
 from reproduction import classification, generation
+from reproduction.tasks import TASKS
 
 N_WEIGHTS = {"RBM": 78400, "MvRBM": 560, "TvRBM": 6240, "MPORBM": 22400}
 
@@ -143,6 +144,17 @@ RUNS = {
 }
 
 
+def run_here(tasks, work, *, n_jobs=None, poll=None):
+    """Do tasks as `run_in_processes` does, without other processes."""
+    for task in tasks:
+        try:
+            work(task)
+        except Exception as error:
+            yield task, error
+        else:
+            yield task, None
+
+
 def form(value):
     """Which entries of which types there are."""
     if isinstance(value, dict):
@@ -153,3 +165,13 @@ def form(value):
 def as_kept(outcome):
     """An outcome as a file keeps it, which must be strict JSON."""
     return json.loads(json.dumps(outcome, allow_nan=False))
+
+
+def plain_psnr(answer, truth):
+    """The PSNR, image by image and pixel by pixel; the peak is 1."""
+    found = []
+    for image, original in zip(answer, truth, strict=True):
+        pixels = zip(image.ravel().tolist(), original.ravel().tolist(), strict=True)
+        mean = sum((a - b) ** 2 for a, b in pixels) / original.size
+        found.append(10 * math.log10(1 / mean) if mean > 1e-6 else 60.0)
+    return sum(found) / len(found)

@@ -1,23 +1,22 @@
 """All experiments with made-up outcomes: what stands in the report is what was found."""
 
-import importlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from reproduction.drawing import save_figure
-from reproduction.scale import Scale
-from reproduction.tasks import TASKS
 
 from mporbm.evaluation.statistics import interval
 from mporbm.pictures import rank_error_curve
-from paper import fakes
-from reproduction import EXPERIMENTS, beyond, classification, figure7, generation, reproduce, runs
+from reproduction import beyond, classification, figure7, generation, runs
+from reproduction.drawing import save_figure
+from reproduction.experiments import EXPERIMENTS, gather, reproduce
 from reproduction.report import render
+from reproduction.scale import Scale
+from reproduction.tasks import TASKS
+from reproduction_support import fakes
 
-gather = importlib.import_module("reproduction.reproduce").gather
 SCALES = {"quick": Scale(), "full": Scale(full=True, seeds=2)}
 
 
@@ -145,7 +144,7 @@ def test_the_summary_is_what_sections_say(results, scale):
 def test_what_is_there_is_not_done_again(monkeypatch, tmp_path):
     results = reproduce(["table5", "table6"], tmp_path, shown=False)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    monkeypatch.setattr(runs, "_performed", lambda missing, *args: [1 / 0 for _ in missing])
+    monkeypatch.setattr(runs, "run_in_processes", lambda tasks, *_, **__: [1 / 0 for _ in tasks])
     assert reproduce(["table6", "table5"], tmp_path, shown=False) == results
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     with pytest.raises(ZeroDivisionError):

@@ -19,6 +19,9 @@ MACHINES = {
 }
 DATASETS = ["Alphadigits", "DrivFace", "Arcene", "COIL-100"]
 
+CHECKED = {"mode", "date", "name", "kind", "better", "path"}
+"""Texts that have to be of a certain form."""
+
 
 def mean(value, half_width, n=10, **more):
     low, high = round(max(value - half_width, 0.0), 3), round(value + half_width, 3)

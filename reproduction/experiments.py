@@ -10,11 +10,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mporbm.evaluation.run_cache import Outcome, write_text
+from mporbm.atomic import write_text
+from mporbm.evaluation.processes import available_cores
+from mporbm.evaluation.run_cache import Outcome
 from mporbm.training.file_lock import locked
 
 from . import beyond, figure7, figures8_9, table4, table5, table6, table7, tables1_3
-from .runs import Run, available_cores, perform_all
+from .runs import Run, perform_all
 from .scale import Scale
 
 EXPERIMENTS: dict[str, ModuleType] = {
@@ -44,7 +46,7 @@ def reproduce(
     *,
     full: bool = False,
     seeds: int | None = None,
-    command: str = "mporbm reproduce",
+    command: str = "python -m reproduction",
     n_jobs: int | None = None,
     shown: bool = True,
 ) -> dict[str, Any]:

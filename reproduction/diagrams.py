@@ -1,8 +1,9 @@
-"""The paper's figures in the graphical language of tensor networks.
+"""The paper's figures in the graphical language of tensor networks (Figs. 1 to 5).
 
-``python -m mporbm.diagram FOLDER`` writes them as PDF, PNG and SVG.
+``python -m reproduction.diagrams FOLDER`` writes them as PDF, PNG and SVG.
 """
 
+import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,10 +11,9 @@ import jax
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from ..machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
-from ..tensor.check import check_choice, check_sequence
-from .canvas import Canvas, Glyph
-from .machine import draw_on
+from mporbm.diagram.canvas import Canvas, Glyph
+from mporbm.diagram.machine import draw_on
+from mporbm.machine import Coupling, CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
 
 
 def draw_tensors() -> Figure:
@@ -88,16 +88,11 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "conditionals": draw_conditionals,
     "gradient": draw_gradient,
 }
-
-
 FORMATS = ("pdf", "png", "svg")
 
 
-def save_figures(folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def save_figures(folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write every figure of the paper to a folder, which is made if need be."""
-    folder = Path(folder)
-    for extension in check_sequence("formats", formats, "file formats, such as ('png',)"):
-        check_choice("formats", extension, FORMATS)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     # A fixed salt and no date: the same drawing gives the same bytes.
@@ -113,7 +108,7 @@ def save_figures(folder: str | Path, formats: Sequence[str] = FORMATS) -> list[P
 
 
 def _couplings() -> dict[str, Coupling]:
-    """The four machines as the paper draws them: vectors in (a), matrices in (c), d = 3 else."""
+    """Make the four machines of the paper: vectors in (a), matrices in (c), otherwise d = 3."""
     key, visible, hidden = jax.random.key(0), (2, 2, 2), (2, 2, 2)
     return {
         "RBM": DenseCoupling.random(key, (2,), (2,)),
@@ -121,3 +116,29 @@ def _couplings() -> dict[str, Coupling]:
         "MvRBM": KroneckerCoupling.random(key, visible[:2], hidden[:2]),
         "MPORBM": MPOCoupling.random(key, visible, hidden, rank=2),
     }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Parse the command line and write the figures."""
+    parser = argparse.ArgumentParser(
+        prog="python -m reproduction.diagrams", description="Draw the paper's tensor networks."
+    )
+    parser.add_argument("folder", help="where to write; made if it does not exist")
+    parser.add_argument(
+        "--format",
+        action="append",
+        choices=FORMATS,
+        help="may be given several times; all formats if it is not given",
+    )
+    options = parser.parse_args(words)
+    if not options.folder:
+        parser.error("folder: expected a path, got an empty one; pass . for this folder")
+    try:
+        for path in save_figures(Path(options.folder), options.format or FORMATS):
+            print(path)
+    except OSError as error:
+        parser.error(f"folder: cannot write to {options.folder}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()
