@@ -293,7 +293,7 @@ def test_gaussian_mean_field_is_a_fixed_point(noise):
 
 def test_evidence_keeps_what_it_is_given():
     visible, observed = jnp.asarray(SEEN), jnp.asarray(OBSERVED)
-    evidence = Evidence.of_known(visible, observed)
+    evidence = Evidence.from_known(visible, observed)
     np.testing.assert_array_equal(evidence.clamp(visible + 5.0), np.where(OBSERVED, SEEN, SEEN + 5))
     _, flipped = observe(tiny_machine(), visible, observed, 0.2)
     np.testing.assert_array_equal(flipped.clamp(visible + 5.0), SEEN + 5)

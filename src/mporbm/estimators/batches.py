@@ -199,7 +199,7 @@ def reconstruct(
 ) -> Answer:
     """One pass up and down."""
     known = evidence.observe(machine, *batch, noise)[1]
-    return _answer(evidence.reconstruction(machine, known, batch[1]), return_std)
+    return _answer(evidence.reconstruct(machine, known, batch[1]), return_std)
 
 
 def _answer(posterior: evidence.Posterior, return_std: bool) -> Answer:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from .gauge import precondition, step_shares, transport_velocity
 from .gradient import Batch, plan_update
 from .negative_phases import NegativePhase
@@ -140,7 +140,7 @@ def ascend(
 
 def split_for(key: Array, n_updates: int) -> Array | list[Array]:
     """Keys for the updates of a batch; a single update has the key of the batch."""
-    return [key] if n_updates == 1 else split(key, n_updates)
+    return [key] if n_updates == 1 else hash_split(key, n_updates)
 
 
 def combine_infos(infos: list[StepInfo]) -> StepInfo:

@@ -10,7 +10,7 @@ from jax import Array
 
 from ..machine import Machine
 from ..tensor.check import check_batch
-from ..tensor.product import Form
+from ..tensor.matmul import MatmulForm
 from .device_sums import sum_over_devices
 from .parameters import Parameters
 
@@ -45,7 +45,7 @@ class PullBack(eqx.Module):
     moved: tuple[int, ...] = eqx.field(static=True)
     n_factors: int = eqx.field(static=True)
 
-    def __call__(self, ascent: Form) -> tuple[Array | None, ...]:
+    def __call__(self, ascent: MatmulForm) -> tuple[Array | None, ...]:
         """Derive for the moved factors; None stands for those that stay."""
         found = dict(zip(self.moved, self.derivative(ascent)[0], strict=True))
         return tuple(found.get(k) for k in range(self.n_factors))
@@ -54,7 +54,7 @@ class PullBack(eqx.Module):
 def plan_update(
     machine: Machine, n_rows: int, moved: Sequence[int] | None = None
 ) -> tuple[Machine, PullBack]:
-    """Form W once for an update: the machine ready for products, and the way back to its factors.
+    """MatmulForm W once for an update: the machine ready for products, and the way back to its factors.
 
     Products are planned for batches of `n_rows`. `moved` are the positions of the factors to
     derive for, all by default. The gradient of merged cores costs two contractions, half of which
@@ -64,7 +64,7 @@ def plan_update(
     factors = coupling.factors
     moved = tuple(range(len(factors)) if moved is None else moved)
 
-    def merge(chosen: list[Array]) -> Form:
+    def merge(chosen: list[Array]) -> MatmulForm:
         every = list(factors)
         for k, array in zip(moved, chosen, strict=True):
             every[k] = array
@@ -111,7 +111,7 @@ def gradient(
 
 
 class _Phase(eqx.Module):
-    coupling: Form
+    coupling: MatmulForm
     """``E[grad <V, W(H)>]`` of the merged cores, with the mean of H given V."""
     hidden_rate: Array
     largest_field: Array

@@ -11,7 +11,7 @@ from jax import Array
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO
 from ..tensor.balance import pad_ranks, trim_ranks
-from ..tensor.product import Form
+from ..tensor.matmul import MatmulForm
 from .algorithm import Algorithm, LearningState, Scheme, StepInfo, combine_infos, norm, split_for
 from .gradient import Batch, PullBack
 from .parameters import Parameters, n_factors
@@ -97,7 +97,7 @@ def _update_bond(
     cores = list(machine.coupling.factors)
     pair = _merge(cores[k], cores[k + 1])
 
-    def merge(chosen: list[Array]) -> Form:
+    def merge(chosen: list[Array]) -> MatmulForm:
         coupling = MPOCoupling(MPO([*cores[:k], *chosen, *cores[k + 2 :]]))
         return coupling.product(len(data))
 

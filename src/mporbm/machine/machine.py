@@ -11,7 +11,7 @@ from jax import Array
 from ..tensor import MPO
 from ..tensor.check import check_array, check_batch, check_key
 from ..tensor.plan import N_USES
-from ..tensor.product import Form
+from ..tensor.matmul import MatmulForm
 from .couplings import Coupling, PlannedCoupling
 from .units import Bernoulli, Units
 
@@ -90,7 +90,7 @@ class Machine(eqx.Module):
             return self
         return self.formed(self.coupling.product(n_rows, n_uses))
 
-    def formed(self, form: Form) -> Self:
+    def formed(self, form: MatmulForm) -> Self:
         """Return the same machine with W in a form that was made for its products."""
         coupling = PlannedCoupling(self._own_coupling(), form)
         return cast("Self", eqx.tree_at(lambda m: m.coupling, self, coupling))

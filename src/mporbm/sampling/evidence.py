@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import DeepBelief, Model, Units
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..tensor.plan import MANY_USES
 
 BURN_IN = 0.2
@@ -60,7 +60,7 @@ def observe(
     the probability of another state, or the standard deviation for Gaussian units.
     """
     if noise is None:
-        return machine, Evidence.of_known(visible, observed)
+        return machine, Evidence.from_known(visible, observed)
     seen = machine.visible_units.observe(visible, observed, jnp.asarray(noise, visible.dtype))
     machine = eqx.tree_at(_visible_units, machine, seen.units, is_leaf=_is_units)
     return machine, Evidence(seen.known, visible, seen.field)
@@ -73,7 +73,7 @@ def posterior_field(key: Array, machine: Model, evidence: Evidence, visible: Arr
 
 def posterior_step(key: Array, machine: Model, evidence: Evidence, visible: Array) -> Array:
     """A Gibbs step under evidence."""
-    up, down = split(key)
+    up, down = hash_split(key)
     field = posterior_field(up, machine, evidence, visible)
     return evidence.clamp(machine.visible_units.sample(down, field))
 
@@ -114,7 +114,7 @@ def posterior_average(key: Array, machine: Model, evidence: Evidence, n_steps: A
 
     def count(number: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         visible, average, spread = state
-        up, down = split(jax.random.fold_in(chain, number))
+        up, down = hash_split(jax.random.fold_in(chain, number))
         field = posterior_field(up, machine, evidence, visible)
         visible, mean = machine.visible_units.sample_and_mean(down, field)
         # Welford's rule: sums of squares would lose the variance of units far from 0.
@@ -171,7 +171,7 @@ def estimate_noise(key: Array, machine: Model, visible: Array, observed: Array) 
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
         state, noise = carry
         noisy, evidence = observe(machine, visible, observed, noise)
-        up, down = split(key)
+        up, down = hash_split(key)
         field = posterior_field(up, noisy, evidence, state)
         state = evidence.clamp(noisy.visible_units.sample(down, field))
         noise = units.fit_noise(visible, observed, field, evidence.field).astype(visible.dtype)

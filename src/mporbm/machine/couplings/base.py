@@ -16,7 +16,7 @@ from ...tensor.index import Order
 from ...tensor.mpo import network_matrix
 from ...tensor.network import Node, index_names
 from ...tensor.plan import N_USES, Plan, make_plan
-from ...tensor.product import Form, Product, flattened
+from ...tensor.matmul import MatmulForm, MergedMPO, flatten_batch
 
 
 class Coupling(eqx.Module):
@@ -100,21 +100,21 @@ class Coupling(eqx.Module):
         """Say in words how W is multiplied with batches of `n_rows`."""
         return str(self.plan(n_rows))
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> Form:
+    def product(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
         """W in the form that is best for `n_uses` products with batches of `n_rows`."""
-        return Product.of(self.nodes(), self.plan(n_rows, n_uses))
+        return MergedMPO.from_nodes(self.nodes(), self.plan(n_rows, n_uses))
 
     def apply(self, hidden: Any) -> Array:
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
         batch = check_batch("hidden", hidden, self.hidden_shape, self.dtype)
-        leading, flat = flattened(batch, len(self.hidden_shape))
+        leading, flat = flatten_batch(batch, len(self.hidden_shape))
         result, _ = self.product(len(flat), n_uses=1).contract_columns(flat)
         return result.reshape(*leading, *self.visible_shape)
 
     def apply_transpose(self, visible: Any) -> Array:
         """``W^T(V)`` for a batch: (..., I_1..I_d) -> (..., J_1..J_e)."""
         batch = check_batch("visible", visible, self.visible_shape, self.dtype)
-        leading, flat = flattened(batch, len(self.visible_shape))
+        leading, flat = flatten_batch(batch, len(self.visible_shape))
         result, _ = self.product(len(flat), n_uses=1).contract_rows(flat)
         return result.reshape(*leading, *self.hidden_shape)
 

@@ -7,7 +7,7 @@ from jax import Array
 
 from ...tensor.network import Node
 from ...tensor.plan import N_USES
-from ...tensor.product import Form
+from ...tensor.matmul import MatmulForm
 from .base import Coupling
 
 
@@ -18,7 +18,7 @@ class PlannedCoupling(Coupling):
     """
 
     coupling: Coupling
-    merged: Form
+    merged: MatmulForm
 
     @property
     def visible_shape(self) -> tuple[int, ...]:
@@ -56,6 +56,6 @@ class PlannedCoupling(Coupling):
         """Build the coupling with other factors, which is not planned."""
         return self.coupling.with_factors(factors)
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> Form:
+    def product(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
         """The form that was made."""
         return self.merged

@@ -10,7 +10,7 @@ from jax import Array
 from jax.scipy.special import entr
 from numpy.typing import NDArray
 
-from ..hash_rng import random_bits
+from ..hash_rng import hash_bits
 from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds, observed_mean
 
 
@@ -95,5 +95,5 @@ def _drawn(key: Array, field: Array, unlikely: Array) -> Array:
 
     Small probabilities keep their relative precision on both sides.
     """
-    uniform = (random_bits(key, field.shape).astype(unlikely.dtype) + 0.5) * 2.0**-32
+    uniform = (hash_bits(key, field.shape).astype(unlikely.dtype) + 0.5) * 2.0**-32
     return ((field > 0) ^ (uniform < unlikely)).astype(field.dtype)

@@ -11,7 +11,7 @@ from jax import Array
 from jax.scipy.special import entr
 from numpy.typing import NDArray
 
-from ..hash_rng import random_bits
+from ..hash_rng import hash_bits
 from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds
 
 
@@ -47,7 +47,7 @@ class Categorical(Units):
         The largest field after Gumbel noise, as `jax.random.categorical` does, by cheaper bits.
         """
         precise = field.astype(jnp.promote_types(field.dtype, jnp.float32))
-        uniform = (random_bits(key, field.shape).astype(precise.dtype) + 0.5) * 2.0**-32
+        uniform = (hash_bits(key, field.shape).astype(precise.dtype) + 0.5) * 2.0**-32
         # In single precision a number may be rounded to 1, whose noise would be infinite.
         uniform = jnp.minimum(uniform, 1.0 - np.finfo(precise.dtype).epsneg)
         noisy = self._groups(precise - jnp.log(-jnp.log(uniform)))

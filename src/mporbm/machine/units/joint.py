@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ..hash_rng import split
+from ..hash_rng import hash_split
 from .base import Observation, Units
 
 
@@ -61,12 +61,12 @@ class JointUnits(Units):
 
     def sample(self, key: Array, field: Array) -> Array:
         """Random states of each part, by a key of its own."""
-        keys, fields = split(key, len(self.parts)), self._split(field)
+        keys, fields = hash_split(key, len(self.parts)), self._split(field)
         return _join([p.sample(k, f) for p, k, f in zip(self.parts, keys, fields, strict=True)])
 
     def sample_and_mean(self, key: Array, field: Array) -> tuple[Array, Array]:
         """Both of each part, by the keys of `sample`."""
-        every = zip(self.parts, split(key, len(self.parts)), self._split(field), strict=True)
+        every = zip(self.parts, hash_split(key, len(self.parts)), self._split(field), strict=True)
         samples, means = zip(*(p.sample_and_mean(k, f) for p, k, f in every), strict=True)
         return _join(samples), _join(means)
 
