@@ -35,7 +35,7 @@ def test_posterior_average(benchmark: Any) -> None:
     key = jax.random.key(0)
     machine = Machine(DenseCoupling.random(key, (784,), (100,)))
     visible = jax.random.bernoulli(key, 0.15, (1000, 784))
-    evidence = Evidence.of_known(visible.astype(float), visible)
+    evidence = Evidence.from_known(visible.astype(float), visible)
     program = jax.jit(lambda key: posterior_average(key, machine, evidence, 20).mean)
     program(key).block_until_ready()
     benchmark(lambda: program(key).block_until_ready())

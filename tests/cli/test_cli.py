@@ -15,7 +15,7 @@ from sklearn.base import clone
 import mporbm
 from mporbm import MPORBM
 from mporbm.cli import files, main
-from mporbm.pictures.weights import spectra
+from mporbm.pictures.weights import singular_values_by_cut
 
 KINDS = ("plain", "grey", "planes")
 CHAIN = ["--n-gibbs", "10", "--seed", "3"]
@@ -495,7 +495,7 @@ def test_inspect(ok, run, model):
     assert facts["history"] == estimator.history_
     assert facts["coding"] == (None if model.coding is None else str(model.coding))
     assert facts["parameters"]["random_state"] == 0
-    for name, values in spectra(estimator.machine_.coupling).items():
+    for name, values in singular_values_by_cut(estimator.machine_.coupling).items():
         assert facts["singular_values"][name] == values.tolist()
     plan = estimator.machine_.coupling.plan(estimator.batch_size)
     assert facts["plan"]["groups"] == list(plan.groups)

@@ -8,7 +8,7 @@ import pytest
 
 from mporbm.learning import Alternating, Batch, ContrastiveDivergence, Rates, Rule
 from mporbm.machine import Machine, MPOCoupling
-from mporbm.machine.hash_rng import random_bits, split
+from mporbm.machine.hash_rng import hash_bits, hash_split
 from mporbm.tensor import MPO
 
 
@@ -18,7 +18,7 @@ def sigmoid(x):
 
 def bernoulli(key, field):
     """Zeros and ones from the random bits that the machine draws with this key."""
-    uniform = (np.asarray(random_bits(key, field.shape)) + 0.5) / 2.0**32
+    uniform = (np.asarray(hash_bits(key, field.shape)) + 0.5) / 2.0**32
     unlikely = uniform < sigmoid(-np.abs(field))
     return np.where(unlikely, field <= 0, field > 0).astype(float)
 
@@ -64,12 +64,12 @@ def algorithm_1(key, cores, batches, rate, momentum, n_gibbs):
     delta_b, delta_c = np.zeros_like(b), np.zeros_like(c_bias)
     for m, batch in enumerate(batches):
         batch_key = jax.random.fold_in(key, m)
-        for c, core_key in enumerate(split(batch_key, d)):
-            first, rest = split(core_key)
-            keys = [first, *split(rest, n_gibbs - 1)] if n_gibbs > 1 else [first]
+        for c, core_key in enumerate(hash_split(batch_key, d)):
+            first, rest = hash_split(core_key)
+            keys = [first, *hash_split(rest, n_gibbs - 1)] if n_gibbs > 1 else [first]
             v = batch
             for gibbs_key in keys:
-                up, down = split(gibbs_key)
+                up, down = hash_split(gibbs_key)
                 h = bernoulli(up, fields(cores, v, True) + c_bias)
                 v = bernoulli(down, fields(cores, h, False) + b)
             h_0 = sigmoid(fields(cores, batch, True) + c_bias)

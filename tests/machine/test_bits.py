@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from mporbm.machine.hash_rng import random_bits, split
+from mporbm.machine.hash_rng import hash_bits, hash_split
 
 N = 2**18
 
@@ -17,7 +17,7 @@ N = 2**18
 def words():
     """A long sequence for each of a few keys."""
     keys = jax.random.split(jax.random.key(0), 8)
-    return np.asarray(jax.jit(jax.vmap(lambda key: random_bits(key, (N,))))(keys))
+    return np.asarray(jax.jit(jax.vmap(lambda key: hash_bits(key, (N,))))(keys))
 
 
 @pytest.fixture(scope="module", params=["seeds", "jax.random.split", "split", "splits of splits"])
@@ -28,10 +28,10 @@ def columns(request):
         keys = jax.vmap(jax.random.key)(jnp.arange(n_keys))
     elif request.param == "splits of splits":
         key = jax.random.key(2)
-        keys = jax.lax.scan(lambda key, _: tuple(split(key)), key, length=n_keys)[1]
+        keys = jax.lax.scan(lambda key, _: tuple(hash_split(key)), key, length=n_keys)[1]
     else:
-        keys = {"split": split}.get(request.param, jax.random.split)(jax.random.key(1), n_keys)
-    return np.asarray(jax.jit(jax.vmap(lambda key: random_bits(key, (16,))))(keys))
+        keys = {"split": hash_split}.get(request.param, jax.random.split)(jax.random.key(1), n_keys)
+    return np.asarray(jax.jit(jax.vmap(lambda key: hash_bits(key, (16,))))(keys))
 
 
 def assert_even(counts):
@@ -93,17 +93,17 @@ def test_no_two_bits_of_neighbours_are_correlated(words):
 
 def test_an_entry_depends_on_the_key_and_its_position_only():
     key = jax.random.key(5)
-    long = random_bits(key, (3, 4))
-    np.testing.assert_array_equal(long.ravel()[:5], random_bits(key, (5,)))
+    long = hash_bits(key, (3, 4))
+    np.testing.assert_array_equal(long.ravel()[:5], hash_bits(key, (5,)))
     assert long.dtype == jnp.uint32
-    assert random_bits(key, ()).shape == ()
-    assert random_bits(key, (0, 4)).shape == (0, 4)
-    assert not np.array_equal(long, random_bits(jax.random.key(6), (3, 4)))
+    assert hash_bits(key, ()).shape == ()
+    assert hash_bits(key, (0, 4)).shape == (0, 4)
+    assert not np.array_equal(long, hash_bits(jax.random.key(6), (3, 4)))
 
 
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 def test_keys_are_split_for_every_generator(impl):
-    keys = split(jax.random.key(0, impl=impl), 3)
+    keys = hash_split(jax.random.key(0, impl=impl), 3)
     assert keys.shape == (3,)
     assert keys.dtype == jax.random.key(0, impl=impl).dtype
-    assert len({int(random_bits(key, ())) for key in keys}) == 3
+    assert len({int(hash_bits(key, ())) for key in keys}) == 3

@@ -15,7 +15,7 @@ from mporbm.learning.gauge import natural
 from mporbm.learning.monitor import snapshot
 from mporbm.learning.parameters import Parameters
 from mporbm.machine import Gaussian, Machine, MPOCoupling
-from mporbm.machine.hash_rng import split
+from mporbm.machine.hash_rng import hash_split
 from mporbm.mps.machine import MPSMachine
 from mporbm.mps.scheme import MPSScheme
 from mporbm.tensor import MPO, MPS, MPSBatch
@@ -79,7 +79,7 @@ def dense_update(key, rule, machine, samples, weight, velocity, moved):
     """One update by full tensors; B is moved through the Jacobian of its tensor."""
     other, tensors = dense(machine), samples.to_tensors()
     field = other.hidden_field(tensors)
-    for step_key in split(key, rule.negative_phase.n_gibbs):
+    for step_key in hash_split(key, rule.negative_phase.n_gibbs):
         negative = other.visible_mean(other.hidden_units.sample(step_key, field))
         field = other.hidden_field(negative)
     ascent, _ = gradient(other, Batch(tensors, weight), Batch(negative, weight))
@@ -113,7 +113,7 @@ def both_steps(key, scheme, rule, machine, samples, weight, velocity):
     state, _ = scheme.step(key, rule, state, scheme.batch(machine, samples, weight), RATES)
     d = len(machine.visible_shape)
     updates = [[k] for k in range(d)] if scheme.alternating else [range(d)]
-    keys = split(key, d) if scheme.alternating else [key]
+    keys = hash_split(key, d) if scheme.alternating else [key]
     for update_key, moved in zip(keys, updates, strict=True):
         machine, velocity = dense_update(
             update_key, rule, machine, samples, weight, velocity, moved

@@ -99,7 +99,7 @@ def test_evidence_on_the_data_gives_their_exact_posterior_mean(deep, key):
     value = np.zeros((200, n_even))
     value[:, :3] = [1, 0, 1]
     observed = np.pad(np.broadcast_to(known, (200, 6)), ((0, 0), (0, n_even - 6)))
-    evidence = Evidence.of_known(jnp.asarray(value), jnp.asarray(observed))
+    evidence = Evidence.from_known(jnp.asarray(value), jnp.asarray(observed))
     mean = jax.jit(posterior_average)(key, deep, evidence, 400).mean[:, :6]
     assert_allclose(mean.mean(axis=0), expected, atol=0.02)
 

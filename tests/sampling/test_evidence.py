@@ -14,7 +14,7 @@ from mporbm.sampling.evidence import (
     posterior_average,
     posterior_sample,
     posterior_step,
-    reconstruction,
+    reconstruct,
 )
 from strategies import KINDS, VISIBLE, all_states, assert_distributed, tiny_machine
 
@@ -44,7 +44,7 @@ average = jax.jit(posterior_average)
 draw = jax.jit(posterior_sample)
 step = jax.jit(posterior_step)
 fields = jax.jit(mean_field)
-passed = jax.jit(reconstruction)
+passed = jax.jit(reconstruct)
 
 
 def likelihood(machine, noise):
@@ -293,9 +293,9 @@ def test_gaussian_mean_field_is_a_fixed_point(noise):
 
 def test_evidence_keeps_what_it_is_given():
     visible, observed = jnp.asarray(SEEN), jnp.asarray(OBSERVED)
-    evidence = Evidence.of_known(visible, observed)
+    evidence = Evidence.from_known(visible, observed)
     np.testing.assert_array_equal(evidence.clamp(visible + 5.0), np.where(OBSERVED, SEEN, SEEN + 5))
-    flipped = Evidence.of_flipped(visible, observed, 0.2)
+    flipped = Evidence.from_flipped(visible, observed, 0.2)
     np.testing.assert_array_equal(flipped.clamp(visible + 5.0), SEEN + 5)
     field = np.where(OBSERVED, np.where(SEEN == 1.0, np.log(4.0), -np.log(4.0)), 0.0)
     np.testing.assert_allclose(flipped.field, field, rtol=1e-12)

@@ -198,7 +198,7 @@ def class_draw(
     """A draw from ``p(V | y)``, or from ``p(V)`` if labels are not given."""
     chosen = machine.given(labels.astype(jnp.int32)) if given else machine
     unknown = jnp.zeros((len(labels), *machine.visible_shape), machine.coupling.dtype)
-    nothing = evidence.Evidence.of_known(unknown, jnp.zeros((), bool))
+    nothing = evidence.Evidence.from_known(unknown, jnp.zeros((), bool))
     return evidence.posterior_sample(key, chosen, nothing, n_gibbs)
 
 
@@ -230,7 +230,7 @@ def reconstruct(
 ) -> Answer:
     """One pass up and down."""
     known = evidence.observe(machine, *batch, noise)[1]
-    return _answer(evidence.reconstruction(machine, known, batch[1]), return_std)
+    return _answer(evidence.reconstruct(machine, known, batch[1]), return_std)
 
 
 def _answer(posterior: evidence.Posterior, return_std: bool) -> Answer:

@@ -21,11 +21,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import LabelledMachine, Machine
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..machine.labels import draw_labels
 from ..sampling import independent_units, labelled_gibbs
 from ..tensor.check import check_batch
-from ..tensor.product import Form
+from ..tensor.matmul import MatmulForm
 from .gradient import Batch, GradientInfo, merged
 from .monitor import Snapshot, reconstruction_error
 from .negative_phases import ContrastiveDivergence, NegativePhase, PersistentCD, equal_weights
@@ -109,7 +109,7 @@ class LabelledPCD(PersistentCD):
     def init(self, key: Array, machine: Machine, n_chains: int) -> Any:
         """Independent units and labels at the rates that their biases give them."""
         assert isinstance(machine, LabelledMachine)
-        first, second = split(key)
+        first, second = hash_split(key)
         logits = jnp.broadcast_to(machine.label_bias, (n_chains, machine.n_classes))
         labels = draw_labels(second, logits)
         return independent_units(first, machine, (n_chains,)), labels
@@ -179,7 +179,7 @@ class _Phase(eqx.Module):
     """Samples of one phase with all labels they might have."""
 
     machine: LabelledMachine
-    product: Form
+    product: MatmulForm
     visible: Array
     rows: list[Array]
     hidden: Array
@@ -188,7 +188,7 @@ class _Phase(eqx.Module):
     """Of ``p(y | V)``."""
     largest_field: Array
 
-    def __init__(self, machine: LabelledMachine, product: Form, visible: Array):
+    def __init__(self, machine: LabelledMachine, product: MatmulForm, visible: Array):
         dtype = machine.coupling.dtype
         self.machine, self.product = machine, product
         self.visible = check_batch("visible", visible, machine.visible_shape, dtype)

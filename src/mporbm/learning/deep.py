@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import DeepBelief, Machine
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..machine.layered import layered
 from ..sampling.deep import infer_layers, variational_free_energy
 from .gradient import Batch
@@ -94,7 +94,7 @@ class WakeSleep(Scheme):
     ) -> tuple[LearningState, StepInfo]:
         """Awake, on top, asleep; then one update."""
         machine: DeepBelief = state.machine
-        up, through, down = split(key, 3)
+        up, through, down = hash_split(key, 3)
         wake = machine.up_samples(up, data.visible)
         highest = Batch(wake[-1], data.weight)
         chains, samples = rule.negative_phase.step(through, machine.top, state.chains, highest)

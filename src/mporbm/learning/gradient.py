@@ -10,7 +10,7 @@ from jax import Array
 
 from ..machine import Coupling, Machine
 from ..tensor.check import check_batch
-from ..tensor.product import Form
+from ..tensor.matmul import MatmulForm
 from .device_sums import summed
 from .parameters import Parameters
 
@@ -70,7 +70,7 @@ def gradient(
 
 def merged(
     coupling: Coupling, n_rows: int, moved: Sequence[int] | None = None
-) -> tuple[Form, Callable[[Form], tuple[Array | None, ...]]]:
+) -> tuple[MatmulForm, Callable[[MatmulForm], tuple[Array | None, ...]]]:
     """A coupling as its products with `n_rows` need it, and the way back to its moved factors.
 
     The gradient of the merged cores costs two contractions, half of which the fields have done;
@@ -79,7 +79,7 @@ def merged(
     arrays, structure = jax.tree.flatten(coupling)
     moved = range(len(arrays)) if moved is None else moved
 
-    def merge(chosen: list[Array]) -> Form:
+    def merge(chosen: list[Array]) -> MatmulForm:
         every = list(arrays)
         for k, array in zip(moved, chosen, strict=True):
             every[k] = array
@@ -88,7 +88,7 @@ def merged(
 
     product, pull_back = jax.vjp(merge, [arrays[k] for k in moved])
 
-    def factors(ascent: Form) -> tuple[Array | None, ...]:
+    def factors(ascent: MatmulForm) -> tuple[Array | None, ...]:
         found = dict(zip(moved, pull_back(ascent)[0], strict=True))
         return tuple(found.get(k) for k in range(len(arrays)))
 
@@ -96,13 +96,13 @@ def merged(
 
 
 class _Phase(eqx.Module):
-    coupling: Form
+    coupling: MatmulForm
     """``E[grad <V, W(H)>]`` of the merged cores, with the mean of H given V."""
     hidden_rate: Array
     largest_field: Array
 
 
-def _phase(machine: Machine, product: Form, batch: Batch) -> _Phase:
+def _phase(machine: Machine, product: MatmulForm, batch: Batch) -> _Phase:
     dtype = machine.coupling.dtype
     visible = check_batch("visible", batch.visible, machine.visible_shape, dtype)
     field, rows = product.contract_rows(visible.reshape(len(visible), -1))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..sampling import Tempering, gibbs, independent_units
 from ..sampling.tempering import TemperingState
 from .gauge import natural, shares
@@ -176,7 +176,7 @@ class ParallelTempering(NegativePhase):
         def move(state: TemperingState, key: Array) -> tuple[TemperingState, None]:
             return self.tempering.step(key, machine, state)[0], None
 
-        state, _ = jax.lax.scan(move, state, split(key, self.n_gibbs))
+        state, _ = jax.lax.scan(move, state, hash_split(key, self.n_gibbs))
         return state, equal_weights(state.visible[-1])
 
 

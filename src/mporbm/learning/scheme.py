@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from ..machine import Coupling, Machine
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from .gauge import carried, natural, shares
 from .gradient import Batch, GradientInfo, gradient
 from .monitor import Snapshot, snapshot
@@ -192,7 +192,7 @@ class Alternating(Scheme):
     ) -> tuple[LearningState, StepInfo]:
         """As many updates as there are factors."""
         infos = []
-        for k, factor_key in enumerate(split(key, self.n_updates(state.machine))):
+        for k, factor_key in enumerate(hash_split(key, self.n_updates(state.machine))):
             state, info = update(factor_key, rule, state, data, rates, (k,))
             infos.append(info)
         return state, combine(infos)

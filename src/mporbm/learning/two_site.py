@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 
 from ..machine import Machine, MPOCoupling
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..tensor import MPO
 from .gauge import padded
 from .gradient import Batch
@@ -42,7 +42,7 @@ class TwoSite(Scheme):
     ) -> tuple[LearningState, StepInfo]:
         """A sweep over all bonds, left to right, and back to right-canonical form."""
         infos = []
-        for k, bond_key in enumerate(split(key, self.n_updates(state.machine))):
+        for k, bond_key in enumerate(hash_split(key, self.n_updates(state.machine))):
             state, info = _update_bond(bond_key, rule, state, data, rates, k)
             infos.append(info)
         machine = _right_canonical(state.machine)

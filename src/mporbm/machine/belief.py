@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..tensor.plan import N_USES
-from .hash_rng import split
+from .hash_rng import hash_split
 from .layered import LayeredCoupling
 from .machine import Machine
 from .units import Units
@@ -119,7 +119,7 @@ class DeepBelief(eqx.Module):
 
     def sample_hidden(self, key: Array, visible: Any) -> Array:
         """A draw of X_L, by a pass of random states."""
-        up, last = split(key)
+        up, last = hash_split(key)
         return self.top.sample_hidden(last, self.up_samples(up, visible)[-1])
 
     def visible_field(self, hidden: Any) -> Array:
@@ -137,7 +137,7 @@ class DeepBelief(eqx.Module):
         """What the units of X_0 feel after a pass of random states up to X_L and down again."""
         if not self.generation:
             return self.top.resampled_field(key, visible)
-        up, through, last, down = split(key, 4)
+        up, through, last, down = hash_split(key, 4)
         state = self.top.resampled_field(through, self.up_samples(up, visible)[-1])
         state = self.top.visible_units.sample(last, state)
         return self.generation[0].visible_field(self.down_samples(down, state)[1])

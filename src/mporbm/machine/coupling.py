@@ -30,10 +30,10 @@ from ..tensor.check import (
     check_shape,
 )
 from ..tensor.index import Order
+from ..tensor.matmul import MatmulForm, MergedMPO, flatten_batch
 from ..tensor.mpo import network_matrix
 from ..tensor.network import Node, index_names
 from ..tensor.plan import N_USES, Plan, make_plan
-from ..tensor.product import Form, Product, flattened
 from ..tensor.random import factor_std, normal_arrays
 from ..tensor.ranks import Boundary
 
@@ -84,9 +84,9 @@ class Coupling(eqx.Module):
         """How W is best multiplied `n_uses` times with batches of `n_rows`."""
         return make_plan(self.nodes(), n_rows, n_uses)
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> Form:
+    def product(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
         """W in the form that is best for `n_uses` products with batches of `n_rows`."""
-        return Product.of(self.nodes(), self.plan(n_rows, n_uses))
+        return MergedMPO.from_nodes(self.nodes(), self.plan(n_rows, n_uses))
 
     def planned(self, n_rows: int, n_uses: int = N_USES) -> "PlannedCoupling":
         """The same coupling, made ready for products with batches of `n_rows`."""
@@ -95,14 +95,14 @@ class Coupling(eqx.Module):
     def apply(self, hidden: Any) -> Array:
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
         batch = check_batch("hidden", hidden, self.hidden_shape, self.dtype)
-        leading, flat = flattened(batch, len(self.hidden_shape))
+        leading, flat = flatten_batch(batch, len(self.hidden_shape))
         result, _ = self.product(len(flat), n_uses=1).contract_columns(flat)
         return result.reshape(*leading, *self.visible_shape)
 
     def apply_transpose(self, visible: Any) -> Array:
         """``W^T(V)`` for a batch: (..., I_1..I_d) -> (..., J_1..J_e)."""
         batch = check_batch("visible", visible, self.visible_shape, self.dtype)
-        leading, flat = flattened(batch, len(self.visible_shape))
+        leading, flat = flatten_batch(batch, len(self.visible_shape))
         result, _ = self.product(len(flat), n_uses=1).contract_rows(flat)
         return result.reshape(*leading, *self.hidden_shape)
 
@@ -383,7 +383,7 @@ class PlannedCoupling(Coupling):
     """
 
     coupling: Coupling
-    merged: Form
+    merged: MatmulForm
 
     @property
     def n_parameters(self) -> int:
@@ -417,7 +417,7 @@ class PlannedCoupling(Coupling):
         """The same W as an MPO."""
         return self.coupling.to_mpo()
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> Form:
+    def product(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
         """The form that was made."""
         return self.merged
 

@@ -21,7 +21,7 @@ START = 0x9E3779B9
 """Where positions are counted from, so that a key of zeros is like any other."""
 
 
-def random_bits(key: Array, shape: tuple[int, ...]) -> Array:
+def hash_bits(key: Array, shape: tuple[int, ...]) -> Array:
     """Uniform words of 32 bits: positions, mixed after each word of the key is added."""
     if key.shape and not jnp.issubdtype(key.dtype, jnp.uint32):
         raise ValueError(f"key: expected one key, got an array of keys of shape {key.shape}.")
@@ -35,8 +35,8 @@ def random_bits(key: Array, shape: tuple[int, ...]) -> Array:
     return state
 
 
-def split(key: Array, n_keys: int = 2) -> Array:
-    """As `jax.random.split`, by `random_bits`: a key is used for one of both, and once."""
-    data = random_bits(key, (n_keys, *jax.random.key_data(key).shape))
+def hash_split(key: Array, n_keys: int = 2) -> Array:
+    """As `jax.random.split`, by `hash_bits`: a key is used for one of both, and once."""
+    data = hash_bits(key, (n_keys, *jax.random.key_data(key).shape))
     keys: Array = jax.random.wrap_key_data(data, impl=jax.random.key_impl(key))
     return keys

@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from ..tensor.check import check_array, check_key
-from .hash_rng import random_bits, split
+from .hash_rng import hash_bits, hash_split
 from .machine import Machine
 
 
@@ -127,7 +127,7 @@ class LabelledMachine(Machine):
 
     def sample_hidden(self, key: Array, visible: Any) -> Array:
         """A draw from ``p(H | V)``: first of the label, then given the label."""
-        first, second = split(check_key(key))
+        first, second = hash_split(check_key(key))
         labels = draw_labels(first, self.label_logits(visible))
         return self.given(labels).sample_hidden(second, visible)
 
@@ -155,7 +155,7 @@ def draw_labels(key: Array, logits: Array) -> Array:
 
     The largest logit after Gumbel noise, as `jax.random.categorical` does, by cheaper bits.
     """
-    uniform = (random_bits(key, logits.shape).astype(logits.dtype) + 0.5) * 2.0**-32
+    uniform = (hash_bits(key, logits.shape).astype(logits.dtype) + 0.5) * 2.0**-32
     # In single precision a number may be rounded to 1, whose noise would be infinite.
     uniform = jnp.minimum(uniform, 1.0 - np.finfo(logits.dtype).epsneg)
     return jnp.argmax(logits - jnp.log(-jnp.log(uniform)), axis=-1)

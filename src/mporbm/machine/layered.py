@@ -21,21 +21,21 @@ from jax import Array
 
 from ..tensor.check import check_sequence
 from ..tensor.index import Order
+from ..tensor.matmul import MatmulForm
 from ..tensor.network import Node
 from ..tensor.plan import N_USES
-from ..tensor.product import Form
 from .coupling import Coupling, DenseCoupling, MPOCoupling
 from .machine import Machine
 from .units import Bernoulli, Copies, Gaussian, Mixed, Units
 
 
-class LayeredProduct(Form):
+class LayeredForm(MatmulForm):
     """The couplings W_1..W_L as one W between the even layers and the odd ones.
 
     A coupling whose lower layer is odd is contracted the other way round.
     """
 
-    products: tuple[Form, ...]
+    products: tuple[MatmulForm, ...]
     sizes: tuple[int, ...] = eqx.field(static=True)
 
     def contract_rows(self, batch: Array) -> tuple[Array, list[Any]]:
@@ -46,14 +46,14 @@ class LayeredProduct(Form):
         """The fields that odd layers make for even ones."""
         return self._contract(batch, 1)
 
-    def gradient(self, rows: list[Any], columns: list[Any]) -> "LayeredProduct":
+    def gradient(self, rows: list[Any], columns: list[Any]) -> "LayeredForm":
         """That of every coupling."""
         both = zip(self.products, rows, columns, strict=True)
         products = tuple(
             product.gradient(even, odd) if k % 2 == 0 else product.gradient(odd, even)
             for k, (product, even, odd) in enumerate(both)
         )
-        return LayeredProduct(products, self.sizes)
+        return LayeredForm(products, self.sizes)
 
     def _contract(self, batch: Array, parity: int) -> tuple[Array, list[Any]]:
         """The fields of every other layer from the states of the layers between them."""
@@ -137,10 +137,10 @@ class LayeredCoupling(Coupling):
             matrix = matrix.at[row : row + n_rows, column : column + n_columns].set(block)
         return matrix
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> LayeredProduct:
+    def product(self, n_rows: int, n_uses: int = N_USES) -> LayeredForm:
         """Every coupling in the form that is best for it."""
         products = tuple(coupling.product(n_rows, n_uses) for coupling in self.couplings)
-        return LayeredProduct(products, self.sizes)
+        return LayeredForm(products, self.sizes)
 
     def layers(self, visible: Array, hidden: Array) -> tuple[Array, ...]:
         """X_0..X_L of a batch as tensors, or what belongs to their units."""

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from ..tensor.check import check_array
-from .hash_rng import random_bits
+from .hash_rng import hash_bits
 
 
 class Units(eqx.Module):
@@ -94,7 +94,7 @@ def _drawn(key: Array, field: Array, unlikely: Array) -> Array:
 
     Small probabilities keep their relative precision on both sides.
     """
-    uniform = (random_bits(key, field.shape).astype(unlikely.dtype) + 0.5) * 2.0**-32
+    uniform = (hash_bits(key, field.shape).astype(unlikely.dtype) + 0.5) * 2.0**-32
     return ((field > 0) ^ (uniform < unlikely)).astype(field.dtype)
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from .machine import MPSMachine
 
 
@@ -18,12 +18,12 @@ def hidden_gibbs(key: Array, machine: MPSMachine, n_chains: int, n_gibbs: Array)
     values, vectors = jnp.linalg.eigh(gram)
     root = vectors * jnp.sqrt(jnp.maximum(variance * values, 0.0))
     offset = variance * machine.bias_field() + machine.hidden_bias.reshape(-1)
-    first_key, chain_key = split(key)
+    first_key, chain_key = hash_split(key)
     units = machine.hidden_units
     start = units.sample(first_key, jnp.broadcast_to(offset, (n_chains, len(offset))))
 
     def step(number: Array, hidden: Array) -> Array:
-        noise_key, unit_key = split(jax.random.fold_in(chain_key, number))
+        noise_key, unit_key = hash_split(jax.random.fold_in(chain_key, number))
         noise = jax.random.normal(noise_key, hidden.shape, hidden.dtype)
         field = variance * hidden @ gram + noise @ root.T + offset
         return units.sample(unit_key, field)

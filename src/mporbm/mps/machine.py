@@ -11,7 +11,7 @@ from ..machine.machine import Machine
 from ..machine.units import Bernoulli, Gaussian
 from ..tensor import MPS, MPSBatch
 from ..tensor.check import check_array, check_batch
-from ..tensor.environments import FIELDS, OVERLAPS
+from ..tensor.environments import FIELD_CONTRACTION, OVERLAP_CONTRACTION
 from ..tensor.plan import N_USES
 
 
@@ -82,7 +82,7 @@ class MPSMachine(Machine):
     def hidden_field(self, visible: Any) -> Array:
         """``W^T(V) + C``, an array (n, J_1..J_d)."""
         cores = self._check_visible(visible).cores
-        fields = FIELDS.whole(cores, self.coupling.mpo.cores)
+        fields = FIELD_CONTRACTION.contract(cores, self.coupling.mpo.cores)
         return fields.reshape(-1, *self.hidden_shape) + self.hidden_bias
 
     def visible_field(self, hidden: Any) -> MPSBatch:  # type: ignore[override]
@@ -116,14 +116,14 @@ class MPSMachine(Machine):
 
     def gram(self) -> Array:
         """``W^T W``, an array (J, J): what fields of visible means are made of."""
-        return OVERLAPS.whole(self.coupling.mpo.cores, self.coupling.mpo.cores)
+        return OVERLAP_CONTRACTION.contract(self.coupling.mpo.cores, self.coupling.mpo.cores)
 
     def bias_field(self) -> Array:
         """``W^T(B)``, flat."""
-        return OVERLAPS.whole(self.bias_cores, self.coupling.mpo.cores)[0]
+        return OVERLAP_CONTRACTION.contract(self.bias_cores, self.coupling.mpo.cores)[0]
 
     def _own_energy(self, batch: MPSBatch) -> Array:
-        bias = FIELDS.whole(batch.cores, self.bias_cores)[:, 0]
+        bias = FIELD_CONTRACTION.contract(batch.cores, self.bias_cores)[:, 0]
         return batch.squared_norms() / (2.0 * self.variance) - bias
 
     def _check_visible(self, visible: Any) -> MPSBatch:  # type: ignore[override]

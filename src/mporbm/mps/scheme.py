@@ -21,18 +21,25 @@ from ..learning.gradient import Batch
 from ..learning.monitor import Snapshot
 from ..learning.parameters import Parameters
 from ..learning.scheme import LearningState, Rates, Rule, Scheme, StepInfo, combine, norm
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..tensor import MPO, MPS, MPSBatch
-from ..tensor.environments import FIELDS, OVERLAPS, Chain, Cores, fold, next_gram
+from ..tensor.environments import (
+    FIELD_CONTRACTION,
+    OVERLAP_CONTRACTION,
+    Cores,
+    EnvironmentContraction,
+    fold,
+    next_gram,
+)
 from .machine import MPSMachine
 
-TERMS: tuple[tuple[Chain, str, str], ...] = (
-    (FIELDS, "V", "W"),
-    (FIELDS, "V", "B"),
-    (OVERLAPS, "W", "W"),
-    (OVERLAPS, "B", "W"),
-    (OVERLAPS, "W", "B"),
-    (OVERLAPS, "B", "B"),
+TERMS: tuple[tuple[EnvironmentContraction, str, str], ...] = (
+    (FIELD_CONTRACTION, "V", "W"),
+    (FIELD_CONTRACTION, "V", "B"),
+    (OVERLAP_CONTRACTION, "W", "W"),
+    (OVERLAP_CONTRACTION, "B", "W"),
+    (OVERLAP_CONTRACTION, "W", "B"),
+    (OVERLAP_CONTRACTION, "B", "B"),
 )
 """Which trains are contracted; gradients are those of the second one."""
 
@@ -100,7 +107,7 @@ def _trains(machine: Any, visible: Any) -> dict[str, Cores]:
 
 
 def _see(trains: dict[str, Cores], moved: dict[str, Cores]) -> Seen:
-    return Seen(*(chain.whole(trains[a], moved[b]) for chain, a, b in TERMS))
+    return Seen(*(contraction.contract(trains[a], moved[b]) for contraction, a, b in TERMS))
 
 
 def _all_at_once(
@@ -134,11 +141,11 @@ def _sweep(
     machine: Any = state.machine
     trains = _trains(machine, data.visible)
     d = len(trains["V"])
-    rights = [chain.rights(trains[a], trains[b]) for chain, a, b in TERMS]
+    rights = [contraction.right_environments(trains[a], trains[b]) for contraction, a, b in TERMS]
     gauged = "WB" if rule.gauge else ""
     after = {name: MPO(trains[name]).right_grams() for name in gauged}
     velocity = {"W": state.velocity.factors, "B": _as_mpo(state.velocity.visible_bias)}
-    keys = split(key, d)
+    keys = hash_split(key, d)
     sites = [
         {
             "key": keys[k],
@@ -151,7 +158,7 @@ def _sweep(
     ]
     ones = jnp.ones((1, 1), machine.coupling.dtype)
     start = {
-        "lefts": [chain.end(trains[a], trains[b]) for chain, a, b in TERMS],
+        "lefts": [contraction.boundary(trains[a], trains[b]) for contraction, a, b in TERMS],
         "grams": dict.fromkeys(gauged, ones),
         "hidden": (machine.hidden_bias, state.velocity.hidden_bias),
     }
@@ -163,8 +170,8 @@ def _sweep(
             sides = zip(TERMS, carry["lefts"], site["rights"], strict=True)
             return Seen(
                 *(
-                    chain.meet(left, cores[a], moved[b], right)
-                    for (chain, a, b), left, right in sides
+                    contraction.contract_between(left, cores[a], moved[b], right)
+                    for (contraction, a, b), left, right in sides
                 )
             )
 
@@ -190,8 +197,8 @@ def _sweep(
         new = {"V": cores["V"], **{name: core for name, (core, _) in moved.items()}}
         carried = {
             "lefts": [
-                chain.left(left, new[a], new[b])
-                for (chain, a, b), left in zip(TERMS, carry["lefts"], strict=True)
+                contraction.next_left(left, new[a], new[b])
+                for (contraction, a, b), left in zip(TERMS, carry["lefts"], strict=True)
             ],
             "grams": {name: next_gram(gram, new[name]) for name, gram in carry["grams"].items()},
             "hidden": hidden,
@@ -261,7 +268,7 @@ def _phases(
     field = seen.field + bias
     positive = units.mean(field)
     largest = jnp.abs(field).max()
-    for step_key in split(key, rule.negative_phase.n_gibbs):
+    for step_key in hash_split(key, rule.negative_phase.n_gibbs):
         state = units.sample(step_key, field)
         field = seen.mean_field(machine, state) + bias
     negative = weight[:, None] * units.mean(field)

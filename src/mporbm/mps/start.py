@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..tensor import MPO, MPS, MPSBatch
-from ..tensor.environments import FIELDS
+from ..tensor.environments import FIELD_CONTRACTION
 
 FIELD_STD = 0.1
 """The root mean square of hidden fields that `mps_start` begins with."""
@@ -32,7 +32,7 @@ def mps_start(
     ones = [np.ones((n_samples, 1)) for _ in codes]
     ones[-1] = ones[-1] / n_samples
     mean = _sketched(rng, cores, ones, ranks)
-    field = np.asarray(FIELDS.whole(cores, mpo))
+    field = np.asarray(FIELD_CONTRACTION.contract(cores, mpo))
     scale = FIELD_STD / max(float(np.sqrt(np.mean(field**2))), np.finfo(float).tiny)
     # The norm is shared out among the cores, so that none is far larger than the others.
     share = scale ** (1.0 / len(mpo))

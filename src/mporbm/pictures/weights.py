@@ -84,7 +84,7 @@ def singular_values(model: Any) -> Figure:
     coupling = _coupling(model)
     figure = Figure(figsize=(5.5, 3.2), layout="constrained")
     axis = figure.add_subplot()
-    cuts = spectra(coupling)
+    cuts = singular_values_by_cut(coupling)
     most = max(map(len, cuts.values()))
     smallest, resolution = 1.0, float(np.spacing(np.ones((), coupling.dtype)))
     for k, (cut, values) in enumerate(cuts.items()):
@@ -105,7 +105,7 @@ def singular_values(model: Any) -> Figure:
     return figure
 
 
-def spectra(coupling: Coupling) -> dict[str, NDArray[Any]]:
+def singular_values_by_cut(coupling: Coupling) -> dict[str, NDArray[Any]]:
     """The singular values that `singular_values` draws, by the name of the cut."""
     visible, hidden = coupling.visible_shape, coupling.hidden_shape
     unpaired = isinstance(coupling, DenseCoupling) and len(visible) != len(hidden)

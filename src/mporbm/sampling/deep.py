@@ -13,7 +13,7 @@ from jax import Array
 from jax.scipy.special import entr
 
 from ..machine import DeepBelief, Machine
-from ..machine.hash_rng import random_bits, split
+from ..machine.hash_rng import hash_bits, hash_split
 from ..machine.layered import layered
 from ..tensor.plan import MANY_USES
 from .evidence import Evidence, mean_field, posterior_sample
@@ -29,7 +29,7 @@ def infer_layers(machine: Machine, visible: Array, n_steps: int = N_MEAN_FIELD) 
     other.
     """
     value, observed = widened(machine, visible, jnp.ones_like(visible, bool))
-    return mean_field(machine, Evidence.of_known(value, observed), n_steps).mean
+    return mean_field(machine, Evidence.from_known(value, observed), n_steps).mean
 
 
 def widened(machine: Machine, visible: Array, observed: Array) -> tuple[Array, Array]:
@@ -89,15 +89,15 @@ def _keys_of(key: Array, visible: Array) -> Array:
     words = jax.lax.bitcast_convert_type(values, jnp.uint32)
     # The last bits of small numbers are 0, and a product would lose the others.
     words = words ^ (words >> 16)
-    codes = (words * random_bits(key, words.shape[1:])).sum(axis=1, dtype=jnp.uint32)
+    codes = (words * hash_bits(key, words.shape[1:])).sum(axis=1, dtype=jnp.uint32)
     keys: Array = jax.vmap(lambda code: jax.random.fold_in(key, code))(codes)
     return keys
 
 
 def belief_sample(key: Array, belief: DeepBelief, n_samples: int, n_steps: Any) -> Array:
     """Samples: chains of `n_steps` of the machine on top, and a pass down of random states."""
-    chain, down = split(key)
+    chain, down = hash_split(key)
     top = belief.top
     nothing = jnp.zeros((n_samples, *top.visible_shape), top.coupling.dtype)
-    evidence = Evidence.of_known(nothing, jnp.zeros((), bool))
+    evidence = Evidence.from_known(nothing, jnp.zeros((), bool))
     return belief.down_samples(down, posterior_sample(chain, top, evidence, n_steps))[0]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Bernoulli, DeepBelief, Gaussian, Model
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..tensor.plan import MANY_USES
 
 BURN_IN = 0.2
@@ -37,12 +37,12 @@ class Evidence(eqx.Module):
     """The extra field on the others."""
 
     @classmethod
-    def of_known(cls, visible: Array, observed: Array) -> "Evidence":
+    def from_known(cls, visible: Array, observed: Array) -> "Evidence":
         """Observed units are known exactly, of the others nothing is."""
         return cls(observed, visible, jnp.zeros((), visible.dtype))
 
     @classmethod
-    def of_flipped(cls, visible: Array, observed: Array, noise: Any) -> "Evidence":
+    def from_flipped(cls, visible: Array, observed: Array, noise: Any) -> "Evidence":
         """Observed binary units were flipped with probability e, `noise`.
 
         ``p(y | v)`` as a function of v is ``exp(v (2y - 1) log((1 - e) / e))``, up to a factor.
@@ -72,9 +72,9 @@ def observe(
     and, as its quadratic part, a smaller variance of the units.
     """
     if noise is None:
-        return machine, Evidence.of_known(visible, observed)
+        return machine, Evidence.from_known(visible, observed)
     if not isinstance(machine.visible_units, Gaussian):
-        return machine, Evidence.of_flipped(visible, observed, noise)
+        return machine, Evidence.from_flipped(visible, observed, noise)
     precision = jnp.where(observed, 1.0 / noise**2, 0.0).astype(visible.dtype)
     log_variance = -jnp.log(1.0 / machine.visible_units.variance + precision)
     machine = eqx.tree_at(_log_variance, machine, log_variance)
@@ -88,7 +88,7 @@ def posterior_field(key: Array, machine: Model, evidence: Evidence, visible: Arr
 
 def posterior_step(key: Array, machine: Model, evidence: Evidence, visible: Array) -> Array:
     """A Gibbs step under evidence."""
-    up, down = split(key)
+    up, down = hash_split(key)
     field = posterior_field(up, machine, evidence, visible)
     return evidence.clamp(machine.visible_units.sample(down, field))
 
@@ -129,7 +129,7 @@ def posterior_average(key: Array, machine: Model, evidence: Evidence, n_steps: A
 
     def count(number: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         visible, average, spread = state
-        up, down = split(jax.random.fold_in(chain, number))
+        up, down = hash_split(jax.random.fold_in(chain, number))
         field = posterior_field(up, machine, evidence, visible)
         visible, mean = machine.visible_units.sample_and_mean(down, field)
         # Welford's rule: sums of squares would lose the variance of units far from 0.
@@ -164,7 +164,7 @@ def mean_field(machine: Model, evidence: Evidence, n_steps: Any) -> Posterior:
     return _known_exactly(evidence, mean, _variance(machine, mean))
 
 
-def reconstruction(machine: Model, evidence: Evidence, observed: Array) -> Posterior:
+def reconstruct(machine: Model, evidence: Evidence, observed: Array) -> Posterior:
     """One pass up and down from what was observed, as the paper does.
 
     Other units begin at the mean that their bias gives them. Noise is not modelled: the pass down
@@ -200,7 +200,7 @@ def estimate_noise(key: Array, machine: Model, visible: Array, observed: Array) 
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
         state, noise = carry
         noisy, evidence = observe(machine, visible, observed, noise)
-        up, down = split(key)
+        up, down = hash_split(key)
         field = posterior_field(up, noisy, evidence, state)
         state = evidence.clamp(noisy.visible_units.sample(down, field))
         noise = best(field, evidence).astype(visible.dtype)

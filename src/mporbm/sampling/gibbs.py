@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 
 
 def gibbs_step(key: Array, machine: Machine, visible: Any, inverse_temperature: Any = 1.0) -> Array:
@@ -21,7 +21,7 @@ def gibbs_step(key: Array, machine: Machine, visible: Any, inverse_temperature: 
     which at b = 0 is the machine without hidden layer: independent visible units at the rate that
     B gives them. `inverse_temperature` broadcasts against the fields.
     """
-    up, down = split(key)
+    up, down = hash_split(key)
     hidden = machine.hidden_units.sample(up, inverse_temperature * machine.hidden_field(visible))
     field = inverse_temperature * machine.coupling.apply(hidden) + machine.visible_bias
     return machine.visible_units.sample(down, field)
@@ -31,13 +31,13 @@ def gibbs(key: Array, machine: Machine, visible: Any, n_steps: int = 1) -> Array
     """`n_steps` of `gibbs_step`; no step gives the visible states back."""
     state: Array = jnp.asarray(visible, machine.coupling.dtype)
     machine = machine.planned(math.prod(state.shape[: -len(machine.visible_shape)]))
-    first, rest = split(key)
+    first, rest = hash_split(key)
     # The first step stands outside of the loop: XLA then shares its hidden field with whoever
     # else needs it, as the gradient of contrastive divergence does.
     if n_steps > 0:
         state = gibbs_step(first, machine, state)
     if n_steps > 1:
-        keys = split(rest, n_steps - 1)
+        keys = hash_split(rest, n_steps - 1)
         state, _ = jax.lax.scan(
             lambda state, key: (gibbs_step(key, machine, state), None), state, keys
         )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import LabelledMachine
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 
 Labelled = tuple[Array, Array]
 """Visible states and their labels."""
@@ -17,7 +17,7 @@ def labelled_gibbs_step(
     key: Array, machine: LabelledMachine, visible: Any, labels: Any
 ) -> Labelled:
     """V' ~ p(V | H) and y' ~ p(y | H) after H ~ p(H | V, y): leaves p(V, y) as it is."""
-    up, down, across = split(key, 3)
+    up, down, across = hash_split(key, 3)
     hidden = machine.given(labels).sample_hidden(up, visible)
     return machine.sample_visible(down, hidden), machine.sample_labels(across, hidden)
 
@@ -28,11 +28,11 @@ def labelled_gibbs(
     """`n_steps` of `labelled_gibbs_step`, at least one."""
     state = jnp.asarray(visible, machine.coupling.dtype), jnp.asarray(labels)
     planned = machine.planned(len(state[0]))
-    first, rest = split(key)
+    first, rest = hash_split(key)
     # The first step stands outside of the loop, as in `mporbm.sampling.gibbs`.
     state = labelled_gibbs_step(first, planned, *state)
     if n_steps > 1:
-        keys = split(rest, n_steps - 1)
+        keys = hash_split(rest, n_steps - 1)
         state, _ = jax.lax.scan(
             lambda state, key: (labelled_gibbs_step(key, planned, *state), None), state, keys
         )

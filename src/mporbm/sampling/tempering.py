@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..machine import Machine
-from ..machine.hash_rng import split
+from ..machine.hash_rng import hash_split
 from ..tensor.check import check_integer
 from .gibbs import gibbs_step, independent_units
 
@@ -56,10 +56,10 @@ class Tempering(eqx.Module):
         self, key: Array, machine: Machine, state: TemperingState
     ) -> tuple[TemperingState, TemperingInfo]:
         """A Gibbs step at every temperature, then exchanges between neighbours."""
-        gibbs_key, exchange_key = split(key)
+        gibbs_key, exchange_key = hash_split(key)
         b = self.inverse_temperatures.astype(machine.coupling.dtype)
         visible = jax.vmap(lambda key, v, b: gibbs_step(key, machine, v, b))(
-            split(gibbs_key, self.n_temperatures), state.visible, b
+            hash_split(gibbs_key, self.n_temperatures), state.visible, b
         )
         source, acceptance = self._exchange(exchange_key, machine, visible, b, state.n_steps % 2)
         source = source.reshape(*source.shape, *(1,) * (visible.ndim - 2))

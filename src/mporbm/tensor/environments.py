@@ -29,11 +29,11 @@ def fold(
     start = 0
     while start < len(sites):
         stop = start + 1
-        while stop < len(sites) and _looks(sites[stop]) == _looks(sites[start]):
+        while stop < len(sites) and _signature(sites[stop]) == _signature(sites[start]):
             stop += 1
         run = sites[start:stop]
         after = jax.eval_shape(step, carry, run[0])[0] if len(run) > 1 else None
-        if after is not None and _looks(after) == _looks(carry):
+        if after is not None and _signature(after) == _signature(carry):
             stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *run)
             carry, found = jax.lax.scan(step, carry, stacked)
             results += [jax.tree.map(itemgetter(k), found) for k in range(len(run))]
@@ -45,7 +45,7 @@ def fold(
     return carry, results
 
 
-def _looks(tree: Any) -> Any:
+def _signature(tree: Any) -> Any:
     """The structure, shapes and types of a pytree."""
     leaves, structure = jax.tree.flatten(tree)
     return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
@@ -64,7 +64,7 @@ def grams(cores: Cores) -> list[Array]:
 
 
 @dataclass(frozen=True)
-class Chain:
+class EnvironmentContraction:
     """How a pair of cores extends environments, as index formulas.
 
     The first axes of an environment say where a ring begins (``e``, ``f``; of size 1 for an open
@@ -77,40 +77,40 @@ class Chain:
     hidden: tuple[int, ...]
     """How many axes come before the hidden ones, and between them."""
 
-    def left(self, environment: Any, first: Any, second: Any) -> Array:
+    def next_left(self, environment: Any, first: Any, second: Any) -> Array:
         """The environment of the next pair to the right."""
         return self._merged(jnp.einsum(self.to_left, environment, first, second))
 
-    def right(self, environment: Any, first: Any, second: Any) -> Array:
+    def next_right(self, environment: Any, first: Any, second: Any) -> Array:
         """The environment of the next pair to the left."""
         return self._merged(jnp.einsum(self.to_right, environment, first, second))
 
-    def meet(self, left: Any, first: Any, second: Any, right: Any) -> Array:
+    def contract_between(self, left: Any, first: Any, second: Any, right: Any) -> Array:
         """The whole, from both environments of a pair."""
         result = jnp.einsum(self.between, left, first, second, right)
-        if self is FIELDS:
+        if self is FIELD_CONTRACTION:
             return result.reshape(len(result), -1)
         rows = math.prod(result.shape[:3])
         return result.reshape(rows, -1)
 
-    def rights(self, first: Cores, second: Cores) -> list[Array]:
+    def right_environments(self, first: Cores, second: Cores) -> list[Array]:
         """The environment to the right of every pair."""
         pairs = list(zip(reversed(first), reversed(second), strict=True))
-        end = self.end(first, second)
-        return fold(lambda right, pair: (self.right(right, *pair), right), end, pairs)[1][::-1]
+        end = self.boundary(first, second)
+        return fold(lambda right, pair: (self.next_right(right, *pair), right), end, pairs)[1][::-1]
 
-    def whole(self, first: Cores, second: Cores) -> Array:
+    def contract(self, first: Cores, second: Cores) -> Array:
         """Both trains contracted from left to right."""
-        end = self.end(first, second)
+        end = self.boundary(first, second)
         pairs = list(zip(first[:-1], second[:-1], strict=True))
-        environment, _ = fold(lambda left, pair: (self.left(left, *pair), None), end, pairs)
-        return self.meet(environment, first[-1], second[-1], end)
+        environment, _ = fold(lambda left, pair: (self.next_left(left, *pair), None), end, pairs)
+        return self.contract_between(environment, first[-1], second[-1], end)
 
-    def end(self, first: Cores, second: Cores) -> Array:
+    def boundary(self, first: Cores, second: Cores) -> Array:
         """The environment beyond the first or the last pair: nothing, but for the bond of rings."""
         dtype = jnp.result_type(first[0], second[0])
         eye = jnp.eye(second[0].shape[0], dtype=dtype)
-        if self is FIELDS:
+        if self is FIELD_CONTRACTION:
             return jnp.broadcast_to(
                 eye[None, :, None, None], (len(first[0]), len(eye), 1, 1, *eye.shape[1:])
             )
@@ -128,7 +128,7 @@ class Chain:
         return environment.reshape(shape)
 
 
-FIELDS = Chain(
+FIELD_CONTRACTION = EnvironmentContraction(
     to_left="neasr,nsit,rijq->neajtq",
     to_right="nebtq,nsit,rijq->nejbsr",
     between="neasr,nsit,rijq,nebtq->najb",
@@ -136,7 +136,7 @@ FIELDS = Chain(
 )
 """A batch of MPS with an MPO, ``W^T(V_n)``: an array (n, J)."""
 
-OVERLAPS = Chain(
+OVERLAP_CONTRACTION = EnvironmentContraction(
     to_left="fexapr,piyq,rijs->fexyajqs",
     to_right="fezbqs,piyq,rijs->feyzjbpr",
     between="fexapr,piyq,rijs,fezbqs->xyzajb",

@@ -11,9 +11,9 @@ from jax import Array
 from . import network
 from .check import check_batch, check_choice, check_paired_shapes, host_array
 from .index import Order
+from .matmul import MergedMPO, flatten_batch
 from .mps import MPS
 from .plan import make_plan
-from .product import Product, flattened
 from .ranks import Boundary
 from .train import TensorTrain, Truncation
 
@@ -144,20 +144,20 @@ class MPO(TensorTrain):
     def apply(self, columns: Any) -> Array:
         """``A x`` for each tensor of a batch: (..., J_1..J_d) -> (..., I_1..I_d)."""
         batch = check_batch("columns", columns, self.column_shape, self.dtype)
-        leading, flat = flattened(batch, self.n_cores)
+        leading, flat = flatten_batch(batch, self.n_cores)
         result, _ = self._product_with(len(flat)).contract_columns(flat)
         return result.reshape(*leading, *self.row_shape)
 
     def apply_transpose(self, rows: Any) -> Array:
         """``A^T y`` for each tensor of a batch: (..., I_1..I_d) -> (..., J_1..J_d)."""
         batch = check_batch("rows", rows, self.row_shape, self.dtype)
-        leading, flat = flattened(batch, self.n_cores)
+        leading, flat = flatten_batch(batch, self.n_cores)
         result, _ = self._product_with(len(flat)).contract_rows(flat)
         return result.reshape(*leading, *self.column_shape)
 
-    def _product_with(self, n_rows: int) -> Product:
+    def _product_with(self, n_rows: int) -> MergedMPO:
         nodes = self.nodes()
-        return Product.of(nodes, make_plan(nodes, n_rows, n_uses=1))
+        return MergedMPO.from_nodes(nodes, make_plan(nodes, n_rows, n_uses=1))
 
     def __matmul__(self, state: MPS) -> MPS:
         """``A x`` for an MPS x with modes (J_1..J_d): an MPS whose ranks are the products."""

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from .network import Node, contract, index_names
-from .plan import Plan, bonds, separate
+from .plan import Plan, cut_bonds, one_by_one_is_cheaper
 
 TALL = 16
 """From this ratio of its sides on a gradient is computed as its transpose."""
 
 
-class Form(eqx.Module):
+class MatmulForm(eqx.Module):
     """A matrix W in some form that multiplies batches."""
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Form(eqx.Module):
         """The derivative of ``sum_n <x_n, W y_n>``, from both contractions."""
 
 
-class Product(Form):
+class MergedMPO(MatmulForm):
     """A matrix W in the form that is cheapest to multiply: merged cores and the way through them.
 
     Parameters
@@ -58,7 +58,7 @@ class Product(Form):
     transposed: bool = eqx.field(static=True)
 
     @classmethod
-    def of(cls, nodes: Sequence[Node], plan: Plan) -> Self:
+    def from_nodes(cls, nodes: Sequence[Node], plan: Plan) -> Self:
         """A network with row indices ``i...`` and column indices ``j...``, merged as planned."""
         structure = tuple((node.indices, node.array.shape) for node in nodes)
         for letter in "ij":
@@ -69,7 +69,7 @@ class Product(Form):
                 )
         cores, sizes = [], []
         for a, b in pairwise(plan.groups):
-            left, right = bonds(structure, a), bonds(structure, b)
+            left, right = cut_bonds(structure, a), cut_bonds(structure, b)
             open_indices = [i for node in nodes[a:b] for i in node.indices]
             rows, columns = ([i for i in open_indices if i[0] == letter] for letter in "ij")
             if plan.transposed:
@@ -137,7 +137,7 @@ class Product(Form):
         ]
 
 
-def flattened(batch: Array, n_modes: int) -> tuple[tuple[int, ...], Array]:
+def flatten_batch(batch: Array, n_modes: int) -> tuple[tuple[int, ...], Array]:
     """The leading axes of a batch of tensors, and the batch as a matrix."""
     leading, shape = batch.shape[: batch.ndim - n_modes], batch.shape[batch.ndim - n_modes :]
     return leading, batch.reshape(math.prod(leading), math.prod(shape))
@@ -148,7 +148,7 @@ def _multiply(matrix: Array, batch: Array) -> Array:
     n_in, n_out = matrix.shape
     if batch.shape[-1] == 1:
         return (batch[..., 0] @ matrix)[..., None]
-    if separate(n_in, n_out, batch.shape[-1]):
+    if one_by_one_is_cheaper(n_in, n_out, batch.shape[-1]):
         # XLA would transpose the whole batch if it were not told to take one after the other.
         each = jnp.broadcast_to(matrix, (len(batch), *matrix.shape))
         return lax.dot_general(each, batch, (((1,), (1,)), ((0,), (0,))))
@@ -160,7 +160,7 @@ def _multiply_transposed(matrix: Array, batch: Array) -> Array:
     n_in, n_out = matrix.shape
     if batch.shape[-1] == 1:
         return (batch[..., 0] @ matrix.T)[..., None]
-    if separate(n_in, n_out, batch.shape[-1]):
+    if one_by_one_is_cheaper(n_in, n_out, batch.shape[-1]):
         each = jnp.broadcast_to(matrix, (len(batch), *matrix.shape))
         return lax.dot_general(each, batch, (((2,), (1,)), ((0,), (0,))))
     return jnp.einsum("io,nob->nib", matrix, batch)
@@ -176,6 +176,6 @@ def _outer(before: Array, after: Array) -> Array:
             )
             return wide.T
         return before[..., 0].T @ after[..., 0]
-    if separate(before.shape[1], after.shape[1], before.shape[-1]):
+    if one_by_one_is_cheaper(before.shape[1], after.shape[1], before.shape[-1]):
         return lax.dot_general(before, after, (((2,), (2,)), ((0,), (0,)))).sum(axis=0)
     return jnp.einsum("nib,nob->io", before, after)
