@@ -15,7 +15,8 @@ from .matmul import MergedMPO, flatten_batch
 from .mps import MPS
 from .plan import make_plan
 from .ranks import Boundary
-from .train import TensorTrain, Truncation
+from .train import TensorTrain
+from .truncation import Truncation
 
 
 class MPO(TensorTrain):

@@ -8,7 +8,8 @@ from jax import Array
 from .check import check_shape, host_array
 from .network import contract, index_names
 from .ranks import Boundary
-from .train import TensorTrain, Truncation
+from .train import TensorTrain
+from .truncation import Truncation
 
 
 class MPS(TensorTrain):

@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from . import svd
 from .check import (
     check_array,
     check_choice,
@@ -21,23 +20,19 @@ from .check import (
     check_sequence,
     check_tolerance,
 )
-from .environments import grams
+from .environments import left_grams
 from .network import Node
 from .random import factor_std, normal_arrays
 from .ranks import Boundary, check_ranks, rank_caps
-
-T = TypeVar("T")
-
-
-class Truncation(NamedTuple, Generic[T]):
-    """A train of lower rank and what it costs: ``norm(original - train) <= error_bound``.
-
-    The norm is Frobenius'. The bound covers the discarded singular values and the rounding errors
-    of the decomposition; computing the norm in single precision has rounding errors of its own.
-    """
-
-    train: T
-    error_bound: float
+from .truncation import (
+    Truncation,
+    canonical_cores,
+    diagonal_cores,
+    normalize_cores,
+    storage_error,
+    tt_round,
+    tt_svd,
+)
 
 
 class TensorTrain(eqx.Module):
@@ -172,12 +167,12 @@ class TensorTrain(eqx.Module):
         check_choice("boundary", boundary, ("open", "periodic"))
         caps = rank_caps(max_rank, len(modes), boundary)
         tolerance = check_tolerance("tolerance", tolerance)
-        sweep = svd.sweep(tensor, caps, tolerance, periodic=boundary == "periodic")
+        found, bound = tt_svd(tensor, caps, tolerance, periodic=boundary == "periodic")
         cores = [
             jnp.asarray(core.reshape(core.shape[0], *mode, core.shape[2]), dtype)
-            for core, mode in zip(sweep.cores, modes, strict=True)
+            for core, mode in zip(found, modes, strict=True)
         ]
-        return Truncation(cls(cores), sweep.error_bound + _storage_error(sweep.cores, dtype))
+        return Truncation(cls(cores), bound + storage_error(found, dtype))
 
     # Algebra
 
@@ -263,15 +258,7 @@ class TensorTrain(eqx.Module):
 
     @eqx.filter_jit
     def _canonical(self, center: int) -> Self:
-        cores = self._flat_cores()
-        for k in range(center):
-            cores[k], carry = _left_orthogonal(cores[k])
-            cores[k + 1] = jnp.tensordot(carry, cores[k + 1], axes=1)
-        for k in range(self.n_cores - 1, center, -1):
-            flipped, carry = _left_orthogonal(cores[k].transpose(2, 1, 0))
-            cores[k] = flipped.transpose(2, 1, 0)
-            cores[k - 1] = jnp.tensordot(cores[k - 1], carry.T, axes=1)
-        return self._with_flat_cores(cores)
+        return self._with_flat_cores(canonical_cores(self._flat_cores(), center))
 
     @eqx.filter_jit
     def left_grams(self) -> tuple[Array, ...]:
@@ -280,14 +267,14 @@ class TensorTrain(eqx.Module):
         ``L_1 = [[1]]``, ``L_{k+1}(s, t) = sum L_k(r, q) A^(k)(r, n, s) A^(k)(q, n, t)``.
         """
         self._check_open("left_grams")
-        return tuple(grams(self._flat_cores()))
+        return tuple(left_grams(self._flat_cores()))
 
     @eqx.filter_jit
     def right_grams(self) -> tuple[Array, ...]:
         """For each core k, the Gram matrix (R_{k+1}, R_{k+1}) of the part to its right."""
         self._check_open("right_grams")
         flipped = [core.transpose(2, 1, 0) for core in reversed(self._flat_cores())]
-        return tuple(reversed(grams(flipped)))
+        return tuple(reversed(left_grams(flipped)))
 
     def environment_gram(self, core: int) -> Array:
         """The Gram tensor (R_k, R_{k+1}, R_k, R_{k+1}) of everything but core k, any boundary.
@@ -341,9 +328,9 @@ class TensorTrain(eqx.Module):
         check_concrete("round", "cores", self.cores[0])
         caps = rank_caps(max_rank, self.n_cores, "open")
         tolerance = check_tolerance("tolerance", tolerance)
-        sweep = svd.round_sweep(self._host_cores(), caps, tolerance)
-        rounded = self._with_flat_cores(sweep.cores, self.dtype)
-        return Truncation(rounded, sweep.error_bound + _storage_error(sweep.cores, self.dtype))
+        cores, bound = tt_round(self._host_cores(), caps, tolerance)
+        rounded = self._with_flat_cores(cores, self.dtype)
+        return Truncation(rounded, bound + storage_error(cores, self.dtype))
 
     def singular_values(self) -> tuple[NDArray[np.float64], ...]:
         """For each bond, the singular values of the tensor cut in two there; open trains only.
@@ -354,15 +341,9 @@ class TensorTrain(eqx.Module):
         """
         self._check_open("singular_values")
         check_concrete("singular_values", "cores", self.cores[0])
-        caps = rank_caps(None, self.n_cores, "open")
-        # Rounding that drops nothing leaves all cores but the last left-orthogonal.
-        *cores, rest = svd.round_sweep(self._host_cores(), caps, tolerance=0.0).cores
-        values = []
-        for core in reversed(cores):
-            u, s, _ = np.linalg.svd(rest.reshape(len(rest), -1), full_matrices=False)
-            values.append(s)
-            rest = np.tensordot(core, u * s, axes=1)
-        return tuple(reversed(values))
+        cores, scale = normalize_cores(self._host_cores())
+        _, values = diagonal_cores(canonical_cores(cores, self.n_cores - 1))
+        return tuple(scale * bond for bond in values)
 
     def _host_cores(self) -> list[NDArray[np.float64]]:
         """The cores with merged modes, in NumPy and double precision."""
@@ -389,17 +370,3 @@ class TensorTrain(eqx.Module):
             raise ValueError(
                 f"other: expected mode sizes {self._mode_shapes()}, got {other._mode_shapes()}."
             )
-
-
-def _left_orthogonal(core: Array) -> tuple[Array, Array]:
-    """``core = Q carry`` with orthonormal columns in the (R_k n, .) matrix of Q."""
-    q, carry = jnp.linalg.qr(core.reshape(-1, core.shape[2]))
-    return q.reshape(core.shape[0], core.shape[1], -1), carry
-
-
-def _storage_error(cores: Sequence[NDArray[np.float64]], dtype: Any) -> float:
-    """What storing float64 cores, left-orthogonal but for the last, in `dtype` adds to an error."""
-    if dtype == np.float64:
-        return 0.0
-    *orthogonal, last = (float(np.linalg.norm(core)) for core in cores)
-    return 0.5 * float(np.spacing(np.ones((), dtype))) * last * (1.0 + sum(orthogonal))
