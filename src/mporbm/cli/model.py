@@ -34,7 +34,7 @@ def inspect(
     from rich.table import Table
 
     from ..estimators.header import plain
-    from ..pictures.weights import singular_values_by_cut
+    from ..machine.singular_values import singular_values_by_cut
 
     report = Report(False, as_json)
     if pictures is not None:

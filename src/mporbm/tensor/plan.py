@@ -2,7 +2,7 @@
 
 Neighbouring nodes are merged into groups, once for all products with the same W. Groups on a line
 are the cores of an open MPO, whatever the network was: one group is the dense matrix, two are the
-chain cut at one bond, and no merging is the chain itself. A product with a batch then goes along
+train cut at one bond, and no merging is the train itself. A product with a batch then goes along
 the groups from one end to the other (`mporbm.tensor.matmul`).
 """
 
@@ -17,9 +17,9 @@ from .network import Node
 N_USES = 4
 """Products between two changes of W, while learning: up, down, up and a gradient."""
 MANY_USES = 200
-"""Products of a W that does not change, as in long chains."""
+"""Products of a W that does not change, as while sampling."""
 BYTES_PER_NUMBER = 4
-"""Of a number in single precision."""
+"""The size of a number in single precision."""
 TRAFFIC = 8
 """The time to read or write a number, in floating-point operations of a large matrix product."""
 MEMORY_LIMIT = 2**30
@@ -114,22 +114,22 @@ class Stage:
 
     @property
     def n_operations(self) -> int:
-        """Additions and multiplications."""
+        """The number of additions and multiplications."""
         return 2 * self.n_batch * self.n_in * self.n_out * self.n_beside
 
     @property
     def n_results(self) -> int:
-        """How many numbers it gives."""
+        """The number of entries of the result."""
         return self.n_batch * self.n_out * self.n_beside
 
     @property
     def one_by_one(self) -> bool:
-        """Whether to multiply each of the batch by itself, and not to transpose them first."""
+        """Whether each of the batch is multiplied by itself, without transposing the batch."""
         return one_by_one_is_cheaper(self.n_in, self.n_out, self.n_beside)
 
     @property
     def n_moved(self) -> int:
-        """How many numbers are read and written."""
+        """The number of entries that are read and written."""
         entries = (self.n_in + self.n_out) * self.n_beside
         copied = 0
         if self.n_beside > 1:
@@ -138,15 +138,15 @@ class Stage:
 
     @property
     def cost(self) -> int:
-        """Operations, and the way of all numbers to and from memory."""
+        """The time of a product in operations, reading and writing of all numbers included."""
         return self.n_operations + TRAFFIC * self.n_moved
 
 
 def one_by_one_is_cheaper(n_in: int, n_out: int, n_beside: int) -> bool:
-    """Whether a matrix (n_in, n_out) is smaller than what it is multiplied with and what results.
+    """Whether to multiply the matrices (n_in, n_beside) of a batch one by one, where they lie.
 
-    Then the products of a batch of matrices (n_in, n_beside) are best done one by one, where they
-    are; else as one, for which they have to be transposed.
+    This is best if the matrix (n_in, n_out) is smaller than what it is multiplied with and what
+    results; else all are multiplied at once, for which they have to be transposed.
     """
     return n_beside > 1 and n_in * n_out <= (n_in + n_out) * n_beside
 
@@ -190,7 +190,7 @@ class _Line:
         return total
 
     def cost(self, a: int, b: int, n_rows: int, n_uses: int, transposed: bool) -> int:
-        """Of merging nodes a..b-1, and its reverse for gradients, and of all their products."""
+        """The cost of merging nodes a..b-1, of its reverse for gradients, and of all products."""
         stage = self.stage(a, b, n_rows, transposed)
         merged = stage.n_in * stage.n_out if b - a > 1 else 0
         n_bytes = BYTES_PER_NUMBER * (merged + stage.n_results)

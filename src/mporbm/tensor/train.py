@@ -1,17 +1,19 @@
-"""What MPS and MPO share: a train of cores, its algebra, gauges and rounding."""
+"""Tensor trains, the common ground of MPS and MPO: algebra, canonical forms and rounding."""
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import Float
+from numpy.typing import ArrayLike, DTypeLike
 
+from .arrays import DType, HostTensor, RandomKey, Tensor
 from .check import (
     check_array,
     check_choice,
@@ -43,9 +45,9 @@ class TensorTrain(eqx.Module):
     its shapes need (sums and embeddings make such bonds); only `random` refuses to.
     """
 
-    cores: tuple[Array, ...]
+    cores: tuple[Float[Array, "left *modes right"], ...]
 
-    def __init__(self, cores: Sequence[Any]):
+    def __init__(self, cores: Sequence[ArrayLike]):
         check_sequence("cores", cores, "arrays (R_k, ..., R_{k+1})")
         ndim = len(self._layers()) + 2
         arrays = [check_array(f"cores[{k}]", core) for k, core in enumerate(cores)]
@@ -86,7 +88,7 @@ class TensorTrain(eqx.Module):
         return ranks[1:] if self.boundary == "open" else ranks
 
     @property
-    def dtype(self) -> jnp.dtype[Any]:
+    def dtype(self) -> DType:
         """The floating-point type of all cores."""
         return self.cores[0].dtype
 
@@ -104,11 +106,11 @@ class TensorTrain(eqx.Module):
         """For each layer, its mode sizes: ``((I_1..I_d),)`` or ``((I_1..I_d), (J_1..J_d))``."""
         return tuple(zip(*(core.shape[1:-1] for core in self.cores), strict=True))
 
-    def _flat_cores(self) -> list[Array]:
+    def _flat_cores(self) -> list[Float[Array, "left modes right"]]:
         """The cores with their modes merged into one: (R_k, n_k, R_{k+1})."""
         return [core.reshape(core.shape[0], -1, core.shape[-1]) for core in self.cores]
 
-    def _with_flat_cores(self, flat: Sequence[Any], dtype: Any = None) -> Self:
+    def _with_flat_cores(self, flat: Sequence[Tensor], dtype: DType | None = None) -> Self:
         """The train with other cores, given with merged modes."""
         return type(self)(
             [
@@ -136,12 +138,12 @@ class TensorTrain(eqx.Module):
     @classmethod
     def _random(
         cls,
-        key: Array,
+        key: RandomKey,
         modes: Sequence[tuple[int, ...]],
-        rank: Any,
+        rank: int | Sequence[int],
         std: float,
         boundary: Boundary,
-        dtype: Any,
+        dtype: DTypeLike | None,
     ) -> Self:
         """Normal cores scaled so that the entries of the whole have standard deviation `std`."""
         check_choice("boundary", boundary, ("open", "periodic"))
@@ -156,12 +158,12 @@ class TensorTrain(eqx.Module):
     @classmethod
     def _decompose(
         cls,
-        tensor: NDArray[np.float64],
+        tensor: HostTensor,
         modes: Sequence[tuple[int, ...]],
-        max_rank: Any,
+        max_rank: int | Sequence[int] | None,
         tolerance: float,
         boundary: Boundary,
-        dtype: Any,
+        dtype: DType,
     ) -> Truncation[Self]:
         """The train of a tensor whose axis k holds the merged modes of core k."""
         check_choice("boundary", boundary, ("open", "periodic"))
@@ -180,7 +182,7 @@ class TensorTrain(eqx.Module):
     __array_ufunc__ = None
 
     def __add__(self, other: Self) -> Self:
-        """The sum, exactly: its ranks are the sums of the ranks."""
+        """The exact sum, whose ranks are the sums of the ranks."""
         self._check_like(other)
         return self._add(other)
 
@@ -202,7 +204,7 @@ class TensorTrain(eqx.Module):
             cores.append(core)
         return self._with_flat_cores(cores)
 
-    def __mul__(self, factor: Any) -> Self:
+    def __mul__(self, factor: ArrayLike) -> Self:
         """The multiple by a number; the first core carries it."""
         scale = check_array("factor", factor, shape=()).astype(self.dtype)
         return type(self)([self.cores[0] * scale, *self.cores[1:]])
@@ -215,7 +217,7 @@ class TensorTrain(eqx.Module):
     def __sub__(self, other: Self) -> Self:
         return self + -other
 
-    def inner(self, other: Self) -> Array:
+    def inner(self, other: Self) -> Float[Array, ""]:
         """The inner product ``<A, B>``, the sum of the products of all entries."""
         self._check_like(other)
         return self._inner(other)
@@ -230,7 +232,7 @@ class TensorTrain(eqx.Module):
         return jnp.einsum("abab->", front)
 
     @eqx.filter_jit
-    def norm(self) -> Array:
+    def norm(self) -> Float[Array, ""]:
         """The Frobenius norm ``sqrt(<A, A>)``."""
         square = self.inner(self)
         if self.boundary == "periodic":
@@ -261,7 +263,7 @@ class TensorTrain(eqx.Module):
         return self._with_flat_cores(canonical_cores(self._flat_cores(), center))
 
     @eqx.filter_jit
-    def left_grams(self) -> tuple[Array, ...]:
+    def left_grams(self) -> tuple[Float[Array, "rank rank"], ...]:
         """For each core k, the Gram matrix (R_k, R_k) of the part to its left; open trains only.
 
         ``L_1 = [[1]]``, ``L_{k+1}(s, t) = sum L_k(r, q) A^(k)(r, n, s) A^(k)(q, n, t)``.
@@ -270,13 +272,13 @@ class TensorTrain(eqx.Module):
         return tuple(left_grams(self._flat_cores()))
 
     @eqx.filter_jit
-    def right_grams(self) -> tuple[Array, ...]:
+    def right_grams(self) -> tuple[Float[Array, "rank rank"], ...]:
         """For each core k, the Gram matrix (R_{k+1}, R_{k+1}) of the part to its right."""
         self._check_open("right_grams")
         flipped = [core.transpose(2, 1, 0) for core in reversed(self._flat_cores())]
         return tuple(reversed(left_grams(flipped)))
 
-    def environment_gram(self, core: int) -> Array:
+    def environment_gram(self, core: int) -> Float[Array, "left right left right"]:
         """The Gram tensor (R_k, R_{k+1}, R_k, R_{k+1}) of everything but core k, any boundary.
 
         ``<A, A> = sum G(r, s, q, t) A^(k)(r, n, s) A^(k)(q, n, t)``. For an open train it is the
@@ -332,7 +334,7 @@ class TensorTrain(eqx.Module):
         rounded = self._with_flat_cores(cores, self.dtype)
         return Truncation(rounded, bound + storage_error(cores, self.dtype))
 
-    def singular_values(self) -> tuple[NDArray[np.float64], ...]:
+    def singular_values(self) -> tuple[Float[np.ndarray, " rank"], ...]:
         """For each bond, the singular values of the tensor cut in two there; open trains only.
 
         The cut puts the modes of the cores before the bond into rows and all others into columns.
@@ -345,7 +347,7 @@ class TensorTrain(eqx.Module):
         _, values = diagonal_cores(canonical_cores(cores, self.n_cores - 1))
         return tuple(scale * bond for bond in values)
 
-    def _host_cores(self) -> list[NDArray[np.float64]]:
+    def _host_cores(self) -> list[Float[np.ndarray, "left modes right"]]:
         """The cores with merged modes, in NumPy and double precision."""
         return [
             np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])
@@ -361,7 +363,7 @@ class TensorTrain(eqx.Module):
                 f"R_1 = {self.cores[0].shape[0]}; call .to_open() first."
             )
 
-    def _check_like(self, other: Any) -> None:
+    def _check_like(self, other: Self) -> None:
         if type(other) is not type(self):
             raise TypeError(
                 f"other: expected an {type(self).__name__}, got {type(other).__name__}."
