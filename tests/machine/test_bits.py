@@ -30,7 +30,7 @@ def columns(request):
         key = jax.random.key(2)
         keys = jax.lax.scan(lambda key, _: tuple(hash_split(key)), key, length=n_keys)[1]
     else:
-        keys = {"split": split}.get(request.param, jax.random.split)(jax.random.key(1), n_keys)
+        keys = {"split": hash_split}.get(request.param, jax.random.split)(jax.random.key(1), n_keys)
     return np.asarray(jax.jit(jax.vmap(lambda key: hash_bits(key, (16,))))(keys))
 
 

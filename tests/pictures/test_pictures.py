@@ -552,7 +552,7 @@ BAD_INPUT = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
+@pytest.mark.filterwarnings("ignore:(?s).*violates type hint:UserWarning")
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
 @pytest.mark.parametrize(("call", "error", "message"), BAD_INPUT)
 def test_bad_input_is_named(call, error, message):

@@ -14,7 +14,7 @@ from mporbm.sampling.evidence import (
     posterior_average,
     posterior_sample,
     posterior_step,
-    reconstruction,
+    reconstruct,
 )
 from strategies import KINDS, VISIBLE, all_states, assert_distributed, tiny_machine
 
@@ -44,7 +44,7 @@ average = jax.jit(posterior_average)
 draw = jax.jit(posterior_sample)
 step = jax.jit(posterior_step)
 fields = jax.jit(mean_field)
-passed = jax.jit(reconstruction)
+passed = jax.jit(reconstruct)
 
 
 def likelihood(machine, noise):

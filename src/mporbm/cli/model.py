@@ -47,7 +47,9 @@ def inspect(
     ranks = getattr(estimator, "ranks_", None)
     coding = getattr(estimator, "coding_", None)
     plan = machine.coupling.plan(estimator.batch_size)
-    values = {name: [float(v) for v in s] for name, s in singular_values_by_cut(machine.coupling).items()}
+    values = {
+        name: [float(v) for v in s] for name, s in singular_values_by_cut(machine.coupling).items()
+    }
     facts: dict[str, Any] = {
         "class": type(estimator).__name__,
         "visible_shape": machine.visible_shape,

@@ -1,6 +1,6 @@
 """Diagrams of a machine: its coupling, energy, conditionals and gradient (Figs. 4 and 5)."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from matplotlib.figure import Figure
 
@@ -41,7 +41,7 @@ def draw(model: Coupling | Machine, what: What = "coupling", *, core: int = 0) -
     return canvas.finish()
 
 
-def draw_on(canvas: Canvas, model: Any, what: What, core: int = 0) -> None:
+def draw_on(canvas: Canvas, model: Coupling | Machine, what: What, core: int = 0) -> None:
     """Add a drawing to a canvas; the parameters are those of `draw`."""
     coupling = model.coupling if isinstance(model, Machine) else model
     if not isinstance(coupling, Coupling):

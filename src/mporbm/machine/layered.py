@@ -21,9 +21,9 @@ from jax import Array
 
 from ..tensor.check import check_sequence
 from ..tensor.index import Order
+from ..tensor.matmul import MatmulForm
 from ..tensor.network import Node
 from ..tensor.plan import N_USES
-from ..tensor.matmul import MatmulForm
 from .couplings import Coupling, DenseCoupling, MPOCoupling
 from .machine import Machine
 from .units import JointUnits, Units

@@ -10,8 +10,8 @@ from jax import Array
 
 from ..tensor import MPO
 from ..tensor.check import check_array, check_batch, check_key
-from ..tensor.plan import N_USES
 from ..tensor.matmul import MatmulForm
+from ..tensor.plan import N_USES
 from .couplings import Coupling, PlannedCoupling
 from .units import Bernoulli, Units
 

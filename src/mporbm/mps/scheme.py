@@ -32,7 +32,14 @@ from ..learning.parameters import Parameters, n_factors
 from ..learning.rule import Rates, UpdateRule
 from ..machine.hash_rng import hash_split
 from ..tensor import MPO, MPS, MPSBatch
-from ..tensor.environments import FIELD_CONTRACTION, OVERLAP_CONTRACTION, EnvironmentContraction, Cores, fold, next_gram
+from ..tensor.environments import (
+    FIELD_CONTRACTION,
+    OVERLAP_CONTRACTION,
+    Cores,
+    EnvironmentContraction,
+    fold,
+    next_gram,
+)
 from .machine import MPSMachine
 
 TERMS: tuple[tuple[EnvironmentContraction, str, str], ...] = (

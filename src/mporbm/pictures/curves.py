@@ -1,19 +1,22 @@
 """Curves over the epochs of a training, and over ranks."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from ..machine import Bernoulli
 from ..tensor.check import check_integer, check_sequence, host_array
-from .style import NORMAL, add_legend, line_style, tidy
+from .style import NORMAL, add_legend, check_fitted, check_mapping, line_style, tidy
+
+Places = Float[np.ndarray, " ranks"]
+Errors = Float[np.ndarray, "ranks seeds"]
 
 
 class Panel(NamedTuple):
@@ -24,11 +27,11 @@ class Panel(NamedTuple):
     from_zero: bool = True
 
 
-def training_curves(model: Any) -> Figure:
-    """What was watched while an estimator learnt, over the epochs.
+def training_curves(model: BaseEstimator) -> Figure:
+    """Draw what was watched while an estimator learnt, over the epochs.
 
-    Reconstruction error, score and that of validation samples, gradient norm, and ranks if they
-    changed, as far as `history_` has them.
+    These are the reconstruction error, the scores of training and validation samples, the gradient
+    norm, and the ranks if they changed, as far as `history_` has them.
 
     Parameters
     ----------
@@ -55,14 +58,14 @@ def training_curves(model: Any) -> Figure:
 
 
 def rank_error_curve(
-    ranks: Any,
-    errors: Mapping[str, Any],
-    baseline: Mapping[str, Any] | None = None,
+    ranks: Sequence[int] | Int[np.ndarray, " ranks"],
+    errors: Mapping[str, ArrayLike],
+    baseline: Mapping[str, ArrayLike] | None = None,
     *,
     xlabel: str = "MPO-rank",
     ylabel: str = "classification error (%)",
 ) -> Figure:
-    """Errors in per cent against the rank, as in the paper's Fig. 6.
+    """Draw errors in per cent against the rank, as in the paper's Fig. 6.
 
     Parameters
     ----------
@@ -84,13 +87,13 @@ def rank_error_curve(
 
 
 def rank_error_panels(
-    ranks: Any,
-    panels: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any] | None]],
+    ranks: Sequence[int] | Int[np.ndarray, " ranks"],
+    panels: Mapping[str, tuple[Mapping[str, ArrayLike], Mapping[str, ArrayLike] | None]],
     *,
     xlabel: str = "MPO-rank",
     ylabel: str = "classification error (%)",
 ) -> Figure:
-    """The charts of `rank_error_curve` side by side, on one scale.
+    """Draw charts of `rank_error_curve` side by side, on one scale.
 
     Parameters
     ----------
@@ -98,21 +101,18 @@ def rank_error_panels(
         The ranks of all curves, in any order.
     panels
         For the title of each chart its errors and its baseline, as for `rank_error_curve`. The
-        legend is that of the last one, so all should have the same names.
+        last chart has the legend, so all should have the same names.
     """
-    places, order = _check_ranks(ranks)
-    if not _check_mapping("panels", panels):
-        raise ValueError("panels: expected at least one chart, got none.")
+    places, order = _sorted_ranks(ranks)
+    check_mapping("panels", panels, "errors", least="chart")
     figure = Figure(figsize=(2.3 + 3.2 * len(panels), 3.2), layout="constrained")
     axes: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, (title, (errors, baseline)) in zip(axes, panels.items(), strict=True):
         curves = {
             name: _check_errors(f"errors[{name!r}]", values, len(places))[order]
-            for name, values in _check_mapping("errors", errors).items()
+            for name, values in check_mapping("errors", errors, "errors", least="curve").items()
         }
-        if not curves:
-            raise ValueError("errors: expected at least one curve, got none.")
-        given = _check_mapping("baseline", {} if baseline is None else baseline)
+        given = check_mapping("baseline", {} if baseline is None else baseline, "errors")
         levels = {
             name: _check_level(f"baseline[{name!r}]", values) for name, values in given.items()
         }
@@ -127,9 +127,9 @@ def rank_error_panels(
 
 
 def _draw_ranks(
-    axis: Axes, places: NDArray[np.float64], curves: Mapping[str, Any], levels: Mapping[str, Any]
+    axis: Axes, places: Places, curves: Mapping[str, Errors], levels: Mapping[str, Errors]
 ) -> None:
-    """Curves over the ranks, and horizontal lines."""
+    """Draw curves over the ranks, and horizontal lines."""
     for k, (name, values) in enumerate(curves.items()):
         _draw_mean(axis, places, values, {**line_style(k, len(places)), "label": name})
     axis.set_xscale("log")
@@ -145,10 +145,9 @@ def _draw_ranks(
     tidy(axis)
 
 
-def _history(model: Any) -> list[dict[str, Any]]:
-    if isinstance(model, BaseEstimator):
-        check_is_fitted(model)
-    history: list[dict[str, Any]] | None = getattr(model, "history_", None)
+def _history(model: object) -> list[dict[str, Any]]:
+    """What was watched in every epoch of a training."""
+    history: list[dict[str, Any]] | None = getattr(check_fitted(model), "history_", None)
     if history is None:
         raise TypeError(
             f"model: expected a fitted estimator of mporbm, got {type(model).__name__}."
@@ -163,6 +162,8 @@ def _history(model: Any) -> list[dict[str, Any]]:
 
 
 def _panels(model: Any, history: list[dict[str, Any]]) -> list[Panel]:
+    """What there is to draw of a history."""
+
     def line(name: str) -> list[float]:
         return [entry.get(name, np.nan) for entry in history]
 
@@ -187,8 +188,8 @@ def _panels(model: Any, history: list[dict[str, Any]]) -> list[Panel]:
     return panels
 
 
-def _draw_mean(axis: Axes, places: Any, values: Any, how: dict[str, Any]) -> None:
-    """The mean of each row, within a band of one standard deviation if there are several values."""
+def _draw_mean(axis: Axes, places: Places, values: Errors, how: dict[str, Any]) -> None:
+    """Draw the mean of each row, in a band of one standard deviation if there are several seeds."""
     mean = values.mean(axis=1)
     axis.plot(places, mean, **how)
     if values.shape[1] > 1:
@@ -197,7 +198,7 @@ def _draw_mean(axis: Axes, places: Any, values: Any, how: dict[str, Any]) -> Non
         axis.fill_between(places, mean - spread, mean + spread, **band)
 
 
-def _ticks(places: NDArray[np.float64]) -> list[float]:
+def _ticks(places: Places) -> list[float]:
     """The ranks that have room for their number."""
     room = 0.07 * np.log(places[-1] / places[0])
     chosen = [float(places[-1])]
@@ -207,7 +208,7 @@ def _ticks(places: NDArray[np.float64]) -> list[float]:
     return chosen
 
 
-def _check_ranks(ranks: Any) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _sorted_ranks(ranks: object) -> tuple[Places, Int[np.ndarray, " ranks"]]:
     """The ranks in increasing order, and the positions where they were."""
     given = ranks.tolist() if isinstance(ranks, np.ndarray) else ranks
     given = check_sequence("ranks", given, "ranks, such as (1, 2, 5, 10)")
@@ -216,15 +217,7 @@ def _check_ranks(ranks: Any) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     return np.asarray(numbers, np.float64)[order], order
 
 
-def _check_mapping(name: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(
-            f"{name}: expected a dictionary from names to errors, got {type(value).__name__}."
-        )
-    return value
-
-
-def _check_errors(name: str, value: Any, n_ranks: int) -> NDArray[np.float64]:
+def _check_errors(name: str, value: ArrayLike, n_ranks: int) -> Errors:
     """Errors (n_ranks, n_seeds)."""
     array, _ = host_array(name, value)
     if array.ndim not in (1, 2) or len(array) != n_ranks or 0 in array.shape:
@@ -234,7 +227,7 @@ def _check_errors(name: str, value: Any, n_ranks: int) -> NDArray[np.float64]:
     return array.reshape(n_ranks, -1)
 
 
-def _check_level(name: str, value: Any) -> NDArray[np.float64]:
+def _check_level(name: str, value: ArrayLike) -> Errors:
     """The error of a baseline for each seed, (1, n_seeds)."""
     array, _ = host_array(name, value)
     if array.ndim > 1 or array.size == 0:

@@ -5,17 +5,16 @@ vector as one row; any other array unfolded into its first mode by all others.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ..tensor.check import check_integer
-from .style import NORMAL, text_width
+from .style import NORMAL, check_mapping, text_width
 from .tiles import Picture, check_images, draw_tile, grey_limits, grid, is_color, unfolded
 
 UNKNOWN = "#b3cde3"
@@ -23,9 +22,9 @@ UNKNOWN = "#b3cde3"
 
 
 def sample_grid(
-    images: Any, n_columns: int = 10, title: str | None = None, *, cmap: str = "gray_r"
+    images: ArrayLike, n_columns: int = 10, title: str | None = None, *, cmap: str = "gray_r"
 ) -> Figure:
-    """Images in a grid, row by row.
+    """Draw images in a grid, row by row.
 
     Parameters
     ----------
@@ -54,8 +53,10 @@ def sample_grid(
     return figure
 
 
-def strips(rows: Mapping[str, Any], mask: Any = None, *, cmap: str = "gray_r") -> Figure:
-    """Rows of images with their names at the left, as the paper compares completions (Figs. 7, 8).
+def strips(
+    rows: Mapping[str, ArrayLike], mask: ArrayLike | None = None, *, cmap: str = "gray_r"
+) -> Figure:
+    """Draw rows of images with their names, as the paper compares completions (Figs. 7, 8).
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def strips(rows: Mapping[str, Any], mask: Any = None, *, cmap: str = "gray_r") -
         True where a value is known, for each image or one for all; what is not is drawn in pale
         blue in the row called ``"given"``, as is NaN in all rows.
     cmap
-        As for `sample_grid`.
+        The colour map of grey images, as for `sample_grid`.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def _draw(
     limits: tuple[float, float],
     cmap: str,
 ) -> None:
-    """One image on each axis."""
+    """Draw one image on each axis."""
     if cmap not in colormaps:
         raise ValueError(
             f"cmap={cmap!r}: expected a colour map of matplotlib, such as 'gray_r' or 'gray'."
@@ -129,14 +130,10 @@ def _pixels(shape: Sequence[int]) -> tuple[int, int]:
     return rows, columns
 
 
-def _check_rows(rows: Any) -> dict[str, Picture]:
-    if not isinstance(rows, Mapping):
-        raise TypeError(
-            f"rows: expected a dictionary from names to images, got {type(rows).__name__}."
-        )
-    if not rows:
-        raise ValueError("rows: expected at least one row of images, got none.")
-    batches = {str(name): check_images(f"rows[{name!r}]", rows[name]) for name in rows}
+def _check_rows(rows: object) -> dict[str, Picture]:
+    """The images of each row, all of one shape."""
+    given = check_mapping("rows", rows, "images", least="row of images")
+    batches = {str(name): check_images(f"rows[{name!r}]", given[name]) for name in given}
     first, *others = batches
     shape = batches[first].shape
     for name in others:
@@ -148,7 +145,8 @@ def _check_rows(rows: Any) -> dict[str, Picture]:
     return batches
 
 
-def _check_mask(mask: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A mask for each image, from one of its own or one for all."""
     given = np.asarray(mask)
     if given.dtype != bool:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""What settings of a sweep are worth, along the values of each option."""
+"""A measure of the settings of a sweep, along the values of each option."""
 
 import itertools
 from collections.abc import Mapping, Sequence, Set
@@ -25,7 +25,7 @@ def setting_curves(
     like_the_best: Sequence[tuple[str, ...]] = (),
     ylabel: str = "",
 ) -> Figure:
-    """A measure of all settings of a grid, as means over seeds.
+    """Draw a measure of all settings of a grid, as means over seeds.
 
     The first option goes along the axis, value by value at equal distances; each value of the
     second has a curve, with bars of one standard deviation; those of the others have panels.
@@ -84,7 +84,7 @@ def _draw_panel(
     values: Mapping[tuple[str, ...], Sequence[float]],
     marks: Mapping[str, Set[tuple[str, ...]]],
 ) -> None:
-    """The curves of the settings that have some values of the options from the third on."""
+    """Draw the settings that have given values of the options from the third on."""
     first, *more = swept
     curves = [(value,) for value in swept[more[0]]] if more else [()]
     for number, curve in enumerate(curves):

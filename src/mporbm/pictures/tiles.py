@@ -1,4 +1,4 @@
-"""How arrays become images, and images a grid of small axes."""
+"""Arrays as images, and images in a grid of small axes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .style import RIM
 
@@ -18,7 +18,7 @@ LONGEST = 4.0
 """The largest ratio of the sides of a tile; pixels of longer images are not square."""
 
 
-def check_images(name: str, value: Any) -> Picture:
+def check_images(name: str, value: ArrayLike) -> Picture:
     """A batch of images (n, ...) of real numbers; NaN is an unknown pixel."""
     try:
         array = np.asarray(value)
@@ -64,7 +64,7 @@ def grey_limits(images: Picture) -> tuple[float, float]:
 
 
 def draw_tile(axis: Axes, picture: NDArray[Any], **how: Any) -> Any:
-    """An image that fills an axis without ticks; `how` is for `imshow`."""
+    """Draw an image that fills an axis without ticks; `how` is for `imshow`."""
     # Vector formats then keep the pixels as they are.
     drawn = axis.imshow(picture, aspect="auto", interpolation="none", **how)
     axis.set_box_aspect(_aspect(picture.shape))
@@ -78,8 +78,8 @@ def grid(
 ) -> tuple[Figure, list[Axes]]:
     """A figure with an axis for each tile, row by row.
 
-    `shape` is that of the images in pixels; `margins` are the inches that labels need beside and
-    above them.
+    `shape` is the shape of the images in pixels; `margins` are the inches that labels need
+    beside and above them.
     """
     n_columns = min(n_columns, n_tiles)
     n_rows = -(-n_tiles // n_columns)

@@ -6,21 +6,22 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from ..machine import Coupling, DenseCoupling, Machine
+from ..machine import Coupling, Machine
+from ..machine.singular_values import singular_values_by_cut
 from ..tensor.check import check_integer
-from .style import QUIET, SMALL, add_legend, line_style, tidy
+from .style import QUIET, SMALL, add_legend, check_fitted, line_style, tidy
 from .tiles import Picture, draw_tile, grid, is_color, unfolded
 
 BAR = (2.5, 0.12)
-"""Inches: the most length of a colour bar, and its width."""
+"""The largest length of a colour bar, and its width, in inches."""
 
 
-def receptive_fields(model: Any, n_units: int | None = None, n_columns: int = 10) -> Figure:
-    """What each hidden unit looks at: its weights as an image of the visible shape.
+def receptive_fields(
+    model: BaseEstimator | Machine | Coupling, n_units: int | None = None, n_columns: int = 10
+) -> Figure:
+    """Draw what each hidden unit looks at: its weights as an image of the visible shape.
 
     Units stand in the order of decreasing norm of their weights, each under its index in the
     hidden layer, all on one scale: red weights turn the unit on, blue ones off. Colour channels
@@ -67,14 +68,11 @@ def receptive_fields(model: Any, n_units: int | None = None, n_columns: int = 10
     return figure
 
 
-def singular_values(model: Any) -> Figure:
-    """How much of W each rank would carry: its singular values, relative to the largest one.
+def singular_values(model: BaseEstimator | Machine | Coupling) -> Figure:
+    """Draw the singular values of W relative to the largest: how much each rank would carry.
 
-    There is one curve for every bond of the MPO of W: the values of W cut in two between the modes
-    before the bond and those after it, visible and hidden ones together. A ring is cut open
-    first. A dense W between layers with one mode, or with different numbers of modes, has the
-    singular values of its matrix instead. Values that the precision of W cannot tell from 0 lie
-    below the axis.
+    There is one curve for every cut of W between its modes (`singular_values_by_cut`). Values that
+    the precision of W cannot tell from 0 lie below the axis.
 
     Parameters
     ----------
@@ -105,18 +103,6 @@ def singular_values(model: Any) -> Figure:
     return figure
 
 
-def singular_values_by_cut(coupling: Coupling) -> dict[str, NDArray[Any]]:
-    """The singular values that `singular_values` draws, by the name of the cut."""
-    visible, hidden = coupling.visible_shape, coupling.hidden_shape
-    unpaired = isinstance(coupling, DenseCoupling) and len(visible) != len(hidden)
-    if unpaired or len(visible) == 1:
-        matrix = np.asarray(coupling.to_matrix(), np.float64)
-        return {"visible | hidden": np.linalg.svd(matrix, compute_uv=False)}
-    mpo = coupling.to_mpo().mpo.to_open()
-    names = [f"modes {k} | {k + 1}" for k in range(1, mpo.n_cores)]
-    return dict(zip(names, mpo.singular_values(), strict=True))
-
-
 def _field(weights: Picture) -> Picture:
     """The weights of one unit as a matrix."""
     if is_color(weights.shape):
@@ -124,10 +110,9 @@ def _field(weights: Picture) -> Picture:
     return unfolded(weights)
 
 
-def _coupling(model: Any) -> Coupling:
-    if isinstance(model, BaseEstimator):
-        check_is_fitted(model)
-    machine = getattr(model, "machine_", model)
+def _coupling(model: object) -> Coupling:
+    """The coupling of a fitted estimator or of a machine, or a coupling as it is."""
+    machine = getattr(check_fitted(model), "machine_", model)
     coupling = machine.coupling if isinstance(machine, Machine) else machine
     if not isinstance(coupling, Coupling):
         raise TypeError(

@@ -7,21 +7,23 @@ undecided) and the machine itself (b = 1) lie the distributions of Salakhutdinov
 """
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Int
 
 from ..machine import Machine
+from ..tensor.arrays import RandomKey, Tensor
 from ..tensor.check import check_array, check_integer
 from ..tensor.plan import MANY_USES
 from .gibbs import gibbs_step, independent_units
 
 
 class LogPartition(eqx.Module):
-    """An estimate of log Z.
+    """The logarithm of the partition function Z, estimated or exact.
 
     The forward estimate of Z is unbiased, so that of log Z is too low on average; the reverse one
     is too high if its chains begin with samples of the machine. Together they bracket log Z.
@@ -30,7 +32,7 @@ class LogPartition(eqx.Module):
     value: float
     """The forward estimate, or the exact value."""
     standard_error: float
-    """Of `value`; 0 if exact."""
+    """The standard error of `value`; 0 if exact."""
     effective_sample_size: float
     """``(sum w)^2 / sum w^2`` of the importance weights w: a few mean that `value` is not to be
     trusted; infinite if exact."""
@@ -39,32 +41,32 @@ class LogPartition(eqx.Module):
 
     @property
     def exact(self) -> bool:
-        """Whether it is no estimate."""
+        """Whether log Z was computed exactly."""
         return math.isinf(self.effective_sample_size)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % confidence, from the standard error."""
+        """The interval of 95 % confidence around `value`, from the standard error."""
         return self.value - 1.96 * self.standard_error, self.value + 1.96 * self.standard_error
 
 
 def log_partition(
-    key: Array,
+    key: RandomKey,
     machine: Machine,
-    base_bias: Any = None,
+    base_bias: Tensor | None = None,
     *,
     n_chains: int = 256,
     n_temperatures: int = 2000,
 ) -> LogPartition:
-    """Log Z by annealed importance sampling in both directions.
+    """Estimate log Z by annealed importance sampling in both directions.
 
     Parameters
     ----------
     machine
         The machine.
     base_bias
-        B_0, best at the base rates of the data; by default the machine's own bias B, which may
-        lie in one mode and miss another.
+        The bias B_0 of the base machine, best at the base rates of the data; by default the
+        machine's own bias B, which may lie in one mode and miss another.
     n_chains
         Independent chains in each direction.
     n_temperatures
@@ -83,9 +85,13 @@ def log_partition(
 
 @eqx.filter_jit
 def _both_ways(
-    key: Array, machine: Machine, base: Array, n_chains: int, n_temperatures: Any
-) -> tuple[Array, Array]:
-    """Log-weights of the chains forwards and backwards."""
+    key: RandomKey,
+    machine: Machine,
+    base: Float[Array, "..."],
+    n_chains: int,
+    n_temperatures: Int[Array, ""],
+) -> tuple[Float[Array, " chains"], Float[Array, " chains"]]:
+    """The logarithms of the weights of the chains forwards and backwards."""
     machine = machine.planned(n_chains, MANY_USES)
     start_key, forward_key, choice_key, mix_key, backward_key = jax.random.split(key, 5)
     start = independent_units(start_key, _between(machine, base, 0.0), (n_chains,))
@@ -104,9 +110,15 @@ def _both_ways(
 
 
 def _anneal(
-    key: Array, machine: Machine, base: Array, visible: Array, n_temperatures: Any, *, reverse: bool
-) -> tuple[Array, Array]:
-    """Chains along the temperatures: their ends, and the logarithms of their weights.
+    key: RandomKey,
+    machine: Machine,
+    base: Float[Array, "*visible"],
+    visible: Float[Array, " chains *visible"],
+    n_temperatures: Int[Array, ""],
+    *,
+    reverse: bool,
+) -> tuple[Float[Array, " chains *visible"], Float[Array, " chains"]]:
+    """Move chains along the temperatures: their ends, and the logarithms of their weights.
 
     Forwards a chain's weight gains ``p_b'(V) / p_b(V)`` at every rise from b to b', and V then
     moves at b'; backwards the other way round.
@@ -141,19 +153,20 @@ def _anneal(
     return end, weight
 
 
-def _between(machine: Machine, base: Array, b: Any) -> Machine:
+def _between(machine: Machine, base: Float[Array, "*visible"], b: ArrayLike) -> Machine:
     """The machine with the visible bias that belongs to b."""
     bias = base + b * (machine.visible_bias - base)
     moved: Machine = eqx.tree_at(lambda m: m.visible_bias, machine, bias)
     return moved
 
 
-def _base_log_partition(machine: Machine, base: Array) -> Array:
+def _base_log_partition(machine: Machine, base: Float[Array, "*visible"]) -> Float[Array, ""]:
+    """The exact log Z at b = 0."""
     undecided = machine.hidden_units.log_partition(jnp.zeros_like(machine.hidden_bias))
     return machine.visible_units.log_partition(base).sum() + undecided.sum()
 
 
-def _summary(log_weights: Array) -> tuple[float, float, float]:
+def _summary(log_weights: Float[Array, " chains"]) -> tuple[float, float, float]:
     """The logarithm of the mean weight, its standard error, and the effective sample size."""
     largest = log_weights.max()
     weights = jnp.exp(log_weights - largest)

@@ -1,19 +1,19 @@
-"""What is inferred and estimated about several layers.
+"""Inference, bounds and samples of machines with several layers.
 
 The units of a deep Boltzmann machine are a `Machine`'s (`mporbm.machine.layered`), whose data are
-its first visible units: all samplers are those of machines. Here stand mean-field inference of the
-other layers, the bounds on the log-likelihood, and samples of deep belief networks.
+its first visible units, so it uses the samplers of machines. Added here are mean-field inference of
+the other layers, bounds on the log-likelihood, and samples of deep belief networks.
 """
-
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int, Shaped
 
 from ..machine import DeepBelief, Machine
 from ..machine.hash_rng import hash_bits, hash_split
 from ..machine.layered import layered
+from ..tensor.arrays import RandomKey
 from ..tensor.plan import MANY_USES
 from .evidence import Evidence, mean_field, posterior_sample
 
@@ -21,18 +21,22 @@ N_MEAN_FIELD = 10
 """The passes of mean-field inference."""
 
 
-def infer_layers(machine: Machine, visible: Array, n_steps: int = N_MEAN_FIELD) -> Array:
-    """All even layers of a deep machine: the data, and the mean-field means of the others.
+def infer_layers(
+    machine: Machine, visible: Float[Array, "n ..."], n_steps: int = N_MEAN_FIELD
+) -> Float[Array, "n even"]:
+    """Infer all even layers of a deep machine: the data, and the mean-field means of the others.
 
     The means are those of the best independent units q, found one half of the layers after the
     other.
     """
-    value, observed = widened(machine, visible, jnp.ones_like(visible, bool))
+    value, observed = pad_to_even_layers(machine, visible, jnp.ones_like(visible, bool))
     return mean_field(machine, Evidence.from_known(value, observed), n_steps).mean
 
 
-def widened(machine: Machine, visible: Array, observed: Array) -> tuple[Array, Array]:
-    """Data, and which of them were seen, as visible units of a deep machine."""
+def pad_to_even_layers(
+    machine: Machine, visible: Float[Array, "n ..."], observed: Bool[Array, "n ..."]
+) -> tuple[Float[Array, "n even"], Bool[Array, "n even"]]:
+    """Data, and which of them were seen, as visible units of a deep machine (its even layers)."""
     n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
     room = (0, 0), (0, n_even - n_data)
     return (
@@ -41,7 +45,9 @@ def widened(machine: Machine, visible: Array, observed: Array) -> tuple[Array, A
     )
 
 
-def variational_free_energy(machine: Machine, visible: Array) -> Array:
+def variational_free_energy(
+    machine: Machine, visible: Float[Array, "n even"]
+) -> Float[Array, " n"]:
     """``E_q[E(X)] - entropy(q)`` from what `infer_layers` gave: at least the free energy F(V).
 
     The best q of the odd layers is summed out as if the even ones were at their means, since the
@@ -52,15 +58,17 @@ def variational_free_energy(machine: Machine, visible: Array) -> Array:
     return machine.free_energy(visible) - entropy.sum(axis=-1)
 
 
-def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int) -> Array:
-    """``E_q[log p(X_0..X_{L-1}) - log q(X_1..X_{L-1} | X_0)] + log Z`` of the machine on top.
+def belief_bound(
+    key: RandomKey, belief: DeepBelief, visible: Float[Array, "n ..."], n_samples: int
+) -> Float[Array, " n"]:
+    """A lower bound on ``log p(V) + log Z``, with the log Z of the machine on top.
 
-    Less log Z this is at most ``log p(V)``. The mean is over `n_samples` passes up; the entropy of
-    a layer given the one below is exact. The random numbers of a sample depend on it, and not on
-    where in a batch it stands.
+    It is ``E_q[log p(X_0..X_{L-1}) - log q(X_1..X_{L-1} | X_0)] + log Z``. The mean is
+    over `n_samples` passes up; the entropy of a layer given the one below is exact. The random
+    numbers of a sample depend on it, and not on where in a batch it stands.
     """
     belief = belief.planned(len(visible), MANY_USES)
-    keys = _keys_of(key, visible)
+    keys = _sample_keys(key, visible)
 
     def passed(key: Array, visible: Array) -> Array:
         states = [state[None] for state in belief.up_samples(key, visible)]
@@ -84,7 +92,7 @@ def belief_bound(key: Array, belief: DeepBelief, visible: Array, n_samples: int)
     return mean
 
 
-def _keys_of(key: Array, visible: Array) -> Array:
+def _sample_keys(key: RandomKey, visible: Float[Array, "n ..."]) -> Shaped[Array, "n ..."]:
     """A key for each sample, by a hash of its values: exact, whatever stands around it."""
     values = visible.reshape(len(visible), -1).astype(jnp.float32)
     words = jax.lax.bitcast_convert_type(values, jnp.uint32)
@@ -95,8 +103,10 @@ def _keys_of(key: Array, visible: Array) -> Array:
     return keys
 
 
-def belief_sample(key: Array, belief: DeepBelief, n_samples: int, n_steps: Any) -> Array:
-    """Samples: chains of `n_steps` of the machine on top, and a pass down of random states."""
+def belief_sample(
+    key: RandomKey, belief: DeepBelief, n_samples: int, n_steps: int | Int[Array, ""]
+) -> Float[Array, "n ..."]:
+    """Sample by chains of `n_steps` of the machine on top, and a pass down of random states."""
     chain, down = hash_split(key)
     top = belief.top
     nothing = jnp.zeros((n_samples, *top.visible_shape), top.coupling.dtype)

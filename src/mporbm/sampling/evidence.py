@@ -1,7 +1,8 @@
 """Inference under evidence: completion, denoising and sampling are one operation.
 
 Evidence is an extra field on the visible units, ``p(V | evidence) ~ p(V) exp(<V, field>)``, or, for
-units that are known, their values.
+units that are known, their values. The paper completes images by one pass up and down, which is
+`reconstruct`.
 """
 
 from typing import Any
@@ -10,15 +11,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Bool, Float, Int
 
 from ..machine import DeepBelief, Model, Units
 from ..machine.hash_rng import hash_split
+from ..tensor.arrays import RandomKey
 from ..tensor.plan import MANY_USES
 
 BURN_IN = 0.2
 """The first steps of a chain that averages leave out, as a share of all."""
 N_NOISE_STEPS = 100
 """The Gibbs steps of `estimate_noise`."""
+States = Float[Array, "n ..."]
+"""Visible states, means or fields, with samples first."""
+Count = int | Int[Array, ""]
+"""A number of steps, which compiled programs may take as an argument."""
+Noise = float | Float[Array, ""]
+"""A flip probability or a standard deviation."""
 
 
 class Evidence(eqx.Module):
@@ -27,19 +36,19 @@ class Evidence(eqx.Module):
     What is the same for all units may be a scalar, which costs nothing in a compiled program.
     """
 
-    known: Array
+    known: Bool[Array, "..."]
     """Whether the unit is clamped."""
-    value: Array
+    value: States
     """The values of known units."""
-    field: Array
-    """The extra field on the others."""
+    field: Float[Array, "..."]
+    """The extra field on the other units."""
 
     @classmethod
-    def of_known(cls, visible: Array, observed: Array) -> "Evidence":
-        """Observed units are known exactly, of the others nothing is."""
+    def from_known(cls, visible: States, observed: Bool[Array, "..."]) -> "Evidence":
+        """Evidence that knows observed units exactly, and nothing of the others."""
         return cls(observed, visible, jnp.zeros((), visible.dtype))
 
-    def clamp(self, visible: Array) -> Array:
+    def clamp(self, visible: States) -> States:
         """The visible states with known units at their values."""
         return jnp.where(self.known, self.value, visible)
 
@@ -47,12 +56,15 @@ class Evidence(eqx.Module):
 class Posterior(eqx.Module):
     """Mean and variance of each visible unit under ``p(V | evidence)``."""
 
-    mean: Array
-    variance: Array
+    mean: States
+    variance: States
 
 
 def observe(
-    machine: Model, visible: Array, observed: Array, noise: Any = None
+    machine: Model,
+    visible: States,
+    observed: Bool[Array, "..."],
+    noise: Noise | None = None,
 ) -> tuple[Model, Evidence]:
     """The machine and the evidence that together are the posterior, if noise was on what is seen.
 
@@ -66,26 +78,26 @@ def observe(
     return machine, Evidence(seen.known, visible, seen.field)
 
 
-def posterior_field(key: Array, machine: Model, evidence: Evidence, visible: Array) -> Array:
-    """Half a Gibbs step under evidence: the field of the visible units, given new hidden ones."""
+def posterior_field(key: RandomKey, machine: Model, evidence: Evidence, visible: States) -> States:
+    """Take half a Gibbs step: the visible units' field under evidence, given new hidden ones."""
     return machine.resampled_field(key, visible) + evidence.field
 
 
-def posterior_step(key: Array, machine: Model, evidence: Evidence, visible: Array) -> Array:
-    """A Gibbs step under evidence."""
+def posterior_step(key: RandomKey, machine: Model, evidence: Evidence, visible: States) -> States:
+    """Take a Gibbs step under evidence."""
     up, down = hash_split(key)
     field = posterior_field(up, machine, evidence, visible)
     return evidence.clamp(machine.visible_units.sample(down, field))
 
 
-def posterior_start(key: Array, machine: Model, evidence: Evidence) -> Array:
-    """Where chains begin: independent units that know their bias and the evidence."""
+def posterior_start(key: RandomKey, machine: Model, evidence: Evidence) -> States:
+    """Start chains as independent units that know their bias and the evidence."""
     field = jnp.broadcast_to(machine.visible_bias + evidence.field, evidence.value.shape)
     return evidence.clamp(machine.visible_units.sample(key, field))
 
 
-def posterior_sample(key: Array, machine: Model, evidence: Evidence, n_steps: Any) -> Array:
-    """One draw for each sample: the end of a chain of `n_steps`."""
+def posterior_sample(key: RandomKey, machine: Model, evidence: Evidence, n_steps: Count) -> States:
+    """Draw once for each sample: the end of a chain of `n_steps`."""
     start, chain = jax.random.split(key)
     machine = machine.planned(len(evidence.value), MANY_USES)
 
@@ -96,8 +108,10 @@ def posterior_sample(key: Array, machine: Model, evidence: Evidence, n_steps: An
     return state
 
 
-def posterior_average(key: Array, machine: Model, evidence: Evidence, n_steps: Any) -> Posterior:
-    """Averages of the conditional means along a chain of `n_steps`, its beginning left out.
+def posterior_average(
+    key: RandomKey, machine: Model, evidence: Evidence, n_steps: Count
+) -> Posterior:
+    """Average the conditional means along a chain of `n_steps`, its beginning left out.
 
     ``E[V | H, evidence]`` instead of V itself has the same mean and less variance. The variance
     of a unit is the mean of its conditional variances plus the variance of its conditional means,
@@ -132,14 +146,14 @@ def posterior_average(key: Array, machine: Model, evidence: Evidence, n_steps: A
     return _known_exactly(evidence, mean, machine.visible_units.total_variance(mean, spread))
 
 
-def mean_field(machine: Model, evidence: Evidence, n_steps: Any) -> Posterior:
-    """Means of the best independent units, by coordinate ascent: one layer, then the other."""
+def mean_field(machine: Model, evidence: Evidence, n_steps: Count) -> Posterior:
+    """Find the best independent units by coordinate ascent: one layer, then the other."""
     machine = machine.planned(len(evidence.value), MANY_USES)
 
     def field(visible: Array) -> Array:
         return machine.visible_field(machine.hidden_mean(visible)) + evidence.field
 
-    def step(_: Any, visible: Array) -> Array:
+    def step(_: Array, visible: Array) -> Array:
         return evidence.clamp(machine.visible_units.mean(field(visible)))
 
     first = jnp.broadcast_to(machine.visible_bias + evidence.field, evidence.value.shape)
@@ -149,8 +163,8 @@ def mean_field(machine: Model, evidence: Evidence, n_steps: Any) -> Posterior:
     return _known_exactly(evidence, mean, _variance(machine, mean))
 
 
-def reconstruction(machine: Model, evidence: Evidence, observed: Array) -> Posterior:
-    """One pass up and down from what was observed, as the paper does.
+def reconstruct(machine: Model, evidence: Evidence, observed: Bool[Array, "..."]) -> Posterior:
+    """Pass up and down once from what was observed, as the paper does.
 
     Other units begin at the mean that their bias gives them. Noise is not modelled: the pass down
     does not know the evidence, but for known units.
@@ -160,8 +174,10 @@ def reconstruction(machine: Model, evidence: Evidence, observed: Array) -> Poste
     return _known_exactly(evidence, mean, _variance(machine, mean))
 
 
-def estimate_noise(key: Array, machine: Model, visible: Array, observed: Array) -> Array:
-    """The noise under which a batch is likeliest, by stochastic expectation maximisation.
+def estimate_noise(
+    key: RandomKey, machine: Model, visible: States, observed: Bool[Array, "..."]
+) -> Float[Array, ""]:
+    """Estimate the noise under which a batch is likeliest, by stochastic expectation maximisation.
 
     Each step draws from the posterior under the noise so far, and then takes the noise that fits
     best, by `Units.fit_noise`. The answer is the mean over the second half of the steps.
@@ -183,7 +199,7 @@ def estimate_noise(key: Array, machine: Model, visible: Array, observed: Array) 
     return noises[N_NOISE_STEPS // 2 :].mean()
 
 
-def _variance(machine: Model, mean: Array) -> Array:
+def _variance(machine: Model, mean: States) -> States:
     """The variance of each visible unit with a given mean."""
     return machine.visible_units.total_variance(mean, jnp.zeros((), mean.dtype))
 
@@ -197,5 +213,6 @@ def _is_units(node: Any) -> bool:
     return isinstance(node, Units)
 
 
-def _known_exactly(evidence: Evidence, mean: Array, variance: Array) -> Posterior:
+def _known_exactly(evidence: Evidence, mean: States, variance: States) -> Posterior:
+    """The posterior with known units at their values, without variance."""
     return Posterior(evidence.clamp(mean), jnp.where(evidence.known, 0.0, variance))

@@ -1,18 +1,24 @@
-"""Block Gibbs sampling: all hidden units, then all visible units, at once."""
+"""Block Gibbs sampling: all hidden units at once, then all visible units (Algorithm 1, line 4)."""
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Shaped
 
 from ..machine import Machine
 from ..machine.hash_rng import hash_split
+from ..tensor.arrays import AnyArray, RandomKey
 
 
-def gibbs_step(key: Array, machine: Machine, visible: Any, inverse_temperature: Any = 1.0) -> Array:
-    """V' ~ p(V | H) after H ~ p(H | V): leaves the model's distribution of V as it is.
+def gibbs_step(
+    key: RandomKey,
+    machine: Machine,
+    visible: Shaped[AnyArray, "*batch"],
+    inverse_temperature: float | Float[Array, "..."] = 1.0,
+) -> Float[Array, "*batch"]:
+    """Draw V' ~ p(V | H) after H ~ p(H | V), which leaves the model's distribution of V as it is.
 
     At an inverse temperature b below 1 the distribution is the flatter
 
@@ -27,8 +33,10 @@ def gibbs_step(key: Array, machine: Machine, visible: Any, inverse_temperature: 
     return machine.visible_units.sample(down, field)
 
 
-def gibbs(key: Array, machine: Machine, visible: Any, n_steps: int = 1) -> Array:
-    """`n_steps` of `gibbs_step`; no step gives the visible states back."""
+def gibbs(
+    key: RandomKey, machine: Machine, visible: Shaped[AnyArray, "*batch"], n_steps: int = 1
+) -> Float[Array, "*batch"]:
+    """Take `n_steps` of `gibbs_step`; without a step the visible states come back."""
     state: Array = jnp.asarray(visible, machine.coupling.dtype)
     machine = machine.planned(math.prod(state.shape[: -len(machine.visible_shape)]))
     first, rest = hash_split(key)
@@ -44,7 +52,9 @@ def gibbs(key: Array, machine: Machine, visible: Any, n_steps: int = 1) -> Array
     return state
 
 
-def independent_units(key: Array, machine: Machine, leading: tuple[int, ...]) -> Array:
-    """Visible states ``(*leading, *visible_shape)`` of the machine without hidden layer."""
+def independent_units(
+    key: RandomKey, machine: Machine, leading: tuple[int, ...]
+) -> Float[Array, "..."]:
+    """Draw visible states ``(*leading, *visible_shape)`` of the machine without hidden layer."""
     shape = (*leading, *machine.visible_shape)
     return machine.visible_units.sample(key, jnp.broadcast_to(machine.visible_bias, shape))

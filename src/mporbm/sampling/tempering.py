@@ -1,14 +1,14 @@
 """Parallel tempering: chains at several temperatures that exchange their states."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float, Int
 
 from ..machine import Machine
 from ..machine.hash_rng import hash_split
+from ..tensor.arrays import RandomKey
 from ..tensor.check import check_integer
 from .gibbs import gibbs_step, independent_units
 
@@ -16,14 +16,14 @@ from .gibbs import gibbs_step, independent_units
 class TemperingState(eqx.Module):
     """Visible states of shape ``(n_temperatures, n_chains, *visible_shape)``, coldest last."""
 
-    visible: Array
-    n_steps: Array
+    visible: Float[Array, "temperatures chains ..."]
+    n_steps: Int[Array, ""]
 
 
 class TemperingInfo(eqx.Module):
-    """What a step did."""
+    """How a step went."""
 
-    acceptance: Array
+    acceptance: Float[Array, ""]
     """The share of proposed exchanges that were accepted."""
 
 
@@ -43,19 +43,19 @@ class Tempering(eqx.Module):
         self.n_temperatures = check_integer("n_temperatures", n_temperatures, minimum=2)
 
     @property
-    def inverse_temperatures(self) -> Array:
-        """b_1..b_T, evenly spaced."""
+    def inverse_temperatures(self) -> Float[Array, " temperatures"]:
+        """The inverse temperatures b_1..b_T, evenly spaced from 0 to 1."""
         return jnp.linspace(0.0, 1.0, self.n_temperatures)
 
-    def init(self, key: Array, machine: Machine, n_chains: int) -> TemperingState:
-        """Chains that start as independent units, which is exact for the hottest."""
+    def init(self, key: RandomKey, machine: Machine, n_chains: int) -> TemperingState:
+        """Start chains as independent units, which is exact for the hottest."""
         visible = independent_units(key, machine, (self.n_temperatures, n_chains))
         return TemperingState(visible, jnp.zeros((), jnp.int32))
 
     def step(
-        self, key: Array, machine: Machine, state: TemperingState
+        self, key: RandomKey, machine: Machine, state: TemperingState
     ) -> tuple[TemperingState, TemperingInfo]:
-        """A Gibbs step at every temperature, then exchanges between neighbours."""
+        """Take a Gibbs step at every temperature, then exchange states between neighbours."""
         gibbs_key, exchange_key = hash_split(key)
         b = self.inverse_temperatures.astype(machine.coupling.dtype)
         visible = jax.vmap(lambda key, v, b: gibbs_step(key, machine, v, b))(
@@ -67,9 +67,14 @@ class Tempering(eqx.Module):
         return TemperingState(visible, state.n_steps + 1), TemperingInfo(acceptance)
 
     def _exchange(
-        self, key: Array, machine: Machine, visible: Array, b: Array, parity: Any
-    ) -> tuple[Array, Array]:
-        """For every temperature and chain, the temperature its new state comes from."""
+        self,
+        key: RandomKey,
+        machine: Machine,
+        visible: Float[Array, "temperatures chains ..."],
+        b: Float[Array, " temperatures"],
+        parity: int | Int[Array, ""],
+    ) -> tuple[Int[Array, "temperatures chains"], Float[Array, ""]]:
+        """The temperature that each new state comes from, and the share of accepted exchanges."""
         n_chains = visible.shape[1]
         # As one batch, chains that devices share would have to be gathered.
         field = jax.vmap(machine.hidden_field)(visible)

@@ -9,7 +9,7 @@ from .index import linear_index, multi_index
 from .mpo import MPO
 from .mps import MPS
 from .ranks import max_ranks
-from .train import Truncation
+from .truncation import Truncation
 
 __all__ = [
     "MPO",

@@ -1,18 +1,23 @@
 """Many tensors of one shape as matrix product states, ready to be computed with together."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import Float
+from numpy.typing import ArrayLike, DTypeLike
 
+from .arrays import AnyArray, DType
 from .check import check_integer, check_sequence
 from .cross import interpolate
 from .mps import MPS
+
+Signal = Callable[[Float[np.ndarray, " points"]], ArrayLike]
+"""A function of positions from 0 to 1, asked for many at a time."""
 
 
 class MPSBatch(eqx.Module):
@@ -31,9 +36,9 @@ class MPSBatch(eqx.Module):
     (2, 30, {2})
     """
 
-    cores: tuple[Any, ...]
+    cores: tuple[Float[AnyArray, "n left mode right"], ...]
 
-    def __init__(self, cores: Sequence[Any]):
+    def __init__(self, cores: Sequence[ArrayLike]):
         check_sequence("cores", cores, "arrays (n, S_k, I_k, S_{k+1})")
         arrays = [
             core if isinstance(core, (np.ndarray, Array)) else np.asarray(core) for core in cores
@@ -62,7 +67,7 @@ class MPSBatch(eqx.Module):
 
     @classmethod
     def from_mps(cls, trains: Sequence[MPS]) -> Self:
-        """Open MPS of one shape."""
+        """Put open MPS of one shape together."""
         check_sequence("trains", trains, "MPS of one shape")
         for k, train in enumerate(trains):
             if train.shape != trains[0].shape or train.boundary != "open":
@@ -82,9 +87,9 @@ class MPSBatch(eqx.Module):
 
     @classmethod
     def from_tensors(
-        cls, tensors: Any, *, max_rank: int | None = None, tolerance: float = 0.0
+        cls, tensors: ArrayLike, *, max_rank: int | None = None, tolerance: float = 0.0
     ) -> Self:
-        """Full tensors (n, I_1..I_d), each by sequential SVD (`MPS.from_tensor`)."""
+        """Decompose full tensors (n, I_1..I_d), each by sequential SVD (`MPS.from_tensor`)."""
         array = np.asarray(tensors)
         if array.ndim < 2 or 0 in array.shape:
             raise ValueError(
@@ -96,9 +101,9 @@ class MPSBatch(eqx.Module):
 
     @classmethod
     def from_signals(
-        cls, signals: Any, *, max_rank: int | None = None, tolerance: float = 1e-6
+        cls, signals: ArrayLike, *, max_rank: int | None = None, tolerance: float = 1e-6
     ) -> "MPSBatch":
-        """Signals (n, 2^d) in quantics form: d modes of size 2, the coarsest first.
+        """Decompose signals (n, 2^d) in quantics form: d modes of size 2, the coarsest first.
 
         Mode k is the k-th binary digit of the position; smooth, periodic and self-similar signals
         have low rank (Khoromskij 2011).
@@ -116,13 +121,13 @@ class MPSBatch(eqx.Module):
     @classmethod
     def from_functions(
         cls,
-        functions: Sequence[Callable[[NDArray[np.float64]], Any]],
+        functions: Sequence[Signal],
         order: int,
         *,
         max_rank: int = 64,
         tolerance: float = 1e-6,
     ) -> "MPSBatch":
-        """Functions on the 2^d points ``0, 2^-d, ... < 1`` in quantics form, d = `order`.
+        """Interpolate functions on the points ``0, 2^-d, ... < 1`` in quantics form, d = `order`.
 
         Each is asked for arrays of a few of these points only (`interpolate`).
         """
@@ -130,7 +135,7 @@ class MPSBatch(eqx.Module):
         d = check_integer("order", order)
         places = 0.5 ** np.arange(1, d + 1)
 
-        def train(function: Callable[[NDArray[np.float64]], Any]) -> MPS:
+        def train(function: Signal) -> MPS:
             return interpolate(
                 lambda index: function(index @ places),
                 (2,) * d,
@@ -141,9 +146,9 @@ class MPSBatch(eqx.Module):
         return cls.from_mps([train(function) for function in functions]).uniform()
 
     def uniform(self) -> "MPSBatch":
-        """The same with all bonds padded to the largest one: long chains then compile in no time.
+        """The same tensors with all bonds padded to the largest one.
 
-        Neighbouring cores of one shape are computed in a loop.
+        Neighbouring cores of one shape are computed in a loop: long trains compile like short ones.
         """
         bond = max(self.ranks, default=1)
         last = len(self.cores) - 1
@@ -163,28 +168,28 @@ class MPSBatch(eqx.Module):
 
     @property
     def ndim(self) -> int:
-        """The number of modes, that of the samples included."""
+        """The number of axes of `shape`, the axis of samples included."""
         return len(self.cores) + 1
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """(S_2..S_d)."""
+        """The bond sizes (S_2..S_d)."""
         return tuple(core.shape[1] for core in self.cores[1:])
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """The floating-point type of the cores."""
         return self.cores[0].dtype
 
     @property
     def nbytes(self) -> int:
-        """The memory of the cores."""
+        """The memory of the cores in bytes."""
         return sum(core.nbytes for core in self.cores)
 
     def __len__(self) -> int:
         return int(self.cores[0].shape[0])
 
-    def __getitem__(self, chosen: Any) -> "MPSBatch":
+    def __getitem__(self, chosen: object) -> "MPSBatch":
         # scikit-learn says X[chosen, ...].
         chosen, *others = chosen if isinstance(chosen, tuple) else (chosen,)
         if any(other is not Ellipsis for other in others) or isinstance(chosen, (int, np.integer)):
@@ -192,12 +197,12 @@ class MPSBatch(eqx.Module):
         selected: MPSBatch = jax.tree.map(lambda core: core[chosen], self)
         return selected
 
-    def astype(self, dtype: Any) -> "MPSBatch":
-        """The same with cores of another floating-point type."""
+    def astype(self, dtype: DTypeLike) -> "MPSBatch":
+        """The same tensors with cores of another floating-point type."""
         converted: MPSBatch = jax.tree.map(lambda core: core.astype(dtype), self)
         return converted
 
-    def to_tensors(self) -> Array:
+    def to_tensors(self) -> Float[Array, "n ..."]:
         """The full tensors (n, I_1..I_d)."""
         front = jnp.ones((len(self), 1, 1), self.dtype)
         for core in self.cores:
@@ -209,7 +214,7 @@ class MPSBatch(eqx.Module):
 
     __array_ufunc__ = None
 
-    def __mul__(self, factor: Any) -> "MPSBatch":
+    def __mul__(self, factor: ArrayLike) -> "MPSBatch":
         """Multiples by a number, or by one for each sample; the last core carries it."""
         factors = np.asarray(factor) if not isinstance(factor, Array) else factor
         if factors.shape not in ((), (len(self),)):
@@ -245,14 +250,14 @@ class MPSBatch(eqx.Module):
             cores.append(core)
         return MPSBatch(cores)
 
-    def inner(self, other: "MPSBatch") -> Array:
+    def inner(self, other: "MPSBatch") -> Float[Array, "n m"]:
         """``<A_n, B_m>`` of all pairs, an array (n, m)."""
         front = jnp.ones((len(self), len(other), 1, 1), jnp.result_type(self.dtype, other.dtype))
         for a, b in zip(self.cores, other.cores, strict=True):
             front = jnp.einsum("nmst,nsiu,mtiv->nmuv", front, a, b)
         return front[:, :, 0, 0]
 
-    def squared_norms(self) -> Array:
+    def squared_norms(self) -> Float[Array, " n"]:
         """``<A_n, A_n>`` of each sample."""
         front = jnp.ones((len(self), 1, 1), self.dtype)
         for core in self.cores:

@@ -7,21 +7,24 @@ import math
 import operator
 import reprlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import Bool, Float, Real
+from numpy.typing import ArrayLike, DTypeLike
+
+from .arrays import AnyArray, DType, HostTensor, RandomKey
 
 
-def check_integer(name: str, value: Any, minimum: int = 1) -> int:
+def check_integer(name: str, value: object, minimum: int = 1) -> int:
     """An integer of at least `minimum`; floats and booleans are refused, never rounded."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
-        number = operator.index(value)
+        number = operator.index(cast(SupportsIndex, value))
     except TypeError:
         raise TypeError(
             f"{name}={value!r}: expected an integer, got {type(value).__name__}; "
@@ -32,7 +35,7 @@ def check_integer(name: str, value: Any, minimum: int = 1) -> int:
     return number
 
 
-def check_sequence(name: str, value: Any, expected: str) -> Sequence[Any]:
+def check_sequence(name: str, value: object, expected: str) -> Sequence[Any]:
     """A non-empty list or tuple; `expected` says of what."""
     message = f"{name}: expected a non-empty sequence of {expected}, got {reprlib.repr(value)}"
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
@@ -42,7 +45,7 @@ def check_sequence(name: str, value: Any, expected: str) -> Sequence[Any]:
     return value
 
 
-def check_shape(name: str, value: Any) -> tuple[int, ...]:
+def check_shape(name: str, value: object) -> tuple[int, ...]:
     """A shape: at least one mode, each a positive integer."""
     sizes = value.tolist() if isinstance(value, np.ndarray) else value
     sizes = check_sequence(name, sizes, "positive integers, such as (28, 28)")
@@ -50,7 +53,7 @@ def check_shape(name: str, value: Any) -> tuple[int, ...]:
 
 
 def check_paired_shapes(
-    first_name: str, first: Any, second_name: str, second: Any
+    first_name: str, first: object, second_name: str, second: object
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Two shapes with the same number of modes."""
     one, other = check_shape(first_name, first), check_shape(second_name, second)
@@ -62,7 +65,7 @@ def check_paired_shapes(
     return one, other
 
 
-def check_position(name: str, value: Any, n_cores: int) -> int:
+def check_position(name: str, value: object, n_cores: int) -> int:
     """The position of a core, counted from 0 or, negative, from the end; as one from 0."""
     position = check_integer(name, value, minimum=-n_cores)
     if position >= n_cores:
@@ -73,7 +76,7 @@ def check_position(name: str, value: Any, n_cores: int) -> int:
     return position % n_cores
 
 
-def check_concrete(name: str, what: str, value: Any) -> None:
+def check_concrete(name: str, what: str, value: object) -> None:
     """Refuse a traced array where the numbers themselves decide."""
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
@@ -82,7 +85,7 @@ def check_concrete(name: str, what: str, value: Any) -> None:
         )
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
         *most, last = (repr(choice) for choice in choices)
@@ -90,15 +93,15 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
-def check_real(name: str, value: Any) -> float:
+def check_real(name: str, value: object) -> float:
     """A real number, given as one: booleans, strings and arrays with a shape are refused."""
-    scalar = np.ndim(value) == 0 and not isinstance(value, (str, bytes))
+    scalar = np.ndim(cast(ArrayLike, value)) == 0 and not isinstance(value, (str, bytes))
     if not scalar or np.asarray(value).dtype.kind not in "iuf":
         raise TypeError(f"{name}={value!r}: expected a real number, got {type(value).__name__}.")
-    return float(value)
+    return float(cast(SupportsFloat, value))
 
 
-def check_tolerance(name: str, value: Any) -> float:
+def check_tolerance(name: str, value: object) -> float:
     """A relative tolerance in [0, 1)."""
     number = check_real(name, value)
     if not 0.0 <= number < 1.0:
@@ -109,7 +112,7 @@ def check_tolerance(name: str, value: Any) -> float:
     return number
 
 
-def check_positive(name: str, value: Any) -> float:
+def check_positive(name: str, value: object) -> float:
     """A finite number above zero."""
     number = check_real(name, value)
     if not (number > 0.0 and math.isfinite(number)):
@@ -117,7 +120,7 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
-def check_key(key: Any) -> Array:
+def check_key(key: object) -> RandomKey:
     """A single random key of JAX, of the new or the old (uint32) kind."""
     if not isinstance(key, Array) or not (
         (jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ())
@@ -130,7 +133,7 @@ def check_key(key: Any) -> Array:
     return key
 
 
-def check_dtype(dtype: Any) -> Any:
+def check_dtype(dtype: DTypeLike | None) -> DType:
     """A floating-point type, JAX's default one if None."""
     try:
         checked = jax.dtypes.canonicalize_dtype(float if dtype is None else dtype)
@@ -141,7 +144,9 @@ def check_dtype(dtype: Any) -> Any:
     raise TypeError(f"dtype={dtype!r}: expected a floating-point type such as jnp.float32.")
 
 
-def check_array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:
+def check_array(
+    name: str, value: object, shape: tuple[int, ...] | None = None
+) -> Float[Array, "..."]:
     """A floating-point JAX array with finite entries, of the given shape if one is given.
 
     NumPy arrays are copied: JAX would share their memory, and change with them. Inside `jit` the
@@ -159,8 +164,8 @@ def check_array(name: str, value: Any, shape: tuple[int, ...] | None = None) -> 
 
 
 def host_array(
-    name: str, value: Any, shape: tuple[int, ...] | None = None
-) -> tuple[NDArray[np.float64], Any]:
+    name: str, value: object, shape: tuple[int, ...] | None = None
+) -> tuple[HostTensor, DType]:
     """Finite real data as a float64 NumPy array, and the JAX dtype a result should have."""
     check_concrete(name, "numbers", value)
     array = np.asarray(_real_array(name, value))
@@ -171,7 +176,9 @@ def host_array(
     return array.astype(np.float64, copy=False), dtype
 
 
-def check_batch(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+def check_batch(
+    name: str, value: object, shape: tuple[int, ...], dtype: DType
+) -> Float[Array, "..."]:
     """A batch of tensors in `dtype`: any leading axes, then exactly `shape`."""
     array = _real_array(name, value)
     if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
@@ -183,7 +190,7 @@ def check_batch(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Ar
     return jnp.asarray(array, dtype)
 
 
-def _real_array(name: str, value: Any) -> Any:
+def _real_array(name: str, value: object) -> Real[AnyArray, "..."] | Bool[AnyArray, "..."]:
     """A JAX or NumPy array of real numbers."""
     try:
         array = value if isinstance(value, Array) else np.asarray(value)
@@ -198,12 +205,12 @@ def _real_array(name: str, value: Any) -> Any:
     return array
 
 
-def _floating(dtype: Any) -> Any:
+def _floating(dtype: DType) -> DType:
     """The dtype itself if it is floating-point, else JAX's default, in the enabled precision."""
     return jax.dtypes.canonicalize_dtype(dtype if jnp.issubdtype(dtype, jnp.floating) else float)
 
 
-def _check_given_shape(name: str, array: Any, shape: tuple[int, ...] | None) -> None:
+def _check_given_shape(name: str, array: AnyArray, shape: tuple[int, ...] | None) -> None:
     if shape is not None and array.shape != shape:
         hint = f"; transpose it with {name}.T" if array.shape == shape[::-1] else ""
         hint = hint or _reshape_hint(name, array.shape, shape)
@@ -220,7 +227,7 @@ def _reshape_hint(name: str, given: tuple[int, ...], shape: tuple[int, ...]) -> 
     return ""
 
 
-def _check_finite(name: str, array: Any) -> None:
+def _check_finite(name: str, array: AnyArray) -> None:
     finite = jnp.isfinite(array) if isinstance(array, Array) else np.isfinite(array)
     if not finite.all():
         raise ValueError(

@@ -1,10 +1,10 @@
-"""To and from the objects of quimb and TensorLy (``pip install "mporbm[quimb]"``)."""
+"""Conversion to and from the trains of quimb and TensorLy (``pip install "mporbm[quimb]"``)."""
 
 import importlib
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .mpo import MPO
 from .mps import MPS
@@ -27,7 +27,7 @@ def to_quimb(train: MPS | MPO) -> Any:
     return qtn.MatrixProductState(arrays, shape="lrp")
 
 
-def from_quimb(network: Any) -> MPS | MPO:
+def from_quimb(network: object) -> MPS | MPO:
     """The MPS or MPO of a quimb ``MatrixProductState`` or ``MatrixProductOperator``."""
     qtn = _import("quimb.tensor", "from_quimb")
     kind: type[MPS | MPO]
@@ -67,7 +67,7 @@ def to_tensorly(train: MPS | MPO) -> Any:
     return _import("tensorly.tt_tensor", "to_tensorly").TTTensor(cores)
 
 
-def from_tensorly(factors: Any) -> MPS | MPO:
+def from_tensorly(factors: object) -> MPS | MPO:
     """The MPS or MPO of a TensorLy ``TTTensor``, ``TRTensor`` or ``TTMatrix``."""
     tl = _import("tensorly", "from_tensorly")
     if type(factors).__name__ not in ("TTTensor", "TRTensor", "TTMatrix"):
@@ -75,7 +75,7 @@ def from_tensorly(factors: Any) -> MPS | MPO:
             f"factors: expected TensorLy's TTTensor, TRTensor or TTMatrix, "
             f"got {type(factors).__name__}."
         )
-    cores: list[NDArray[Any]] = [tl.to_numpy(core) for core in factors]
+    cores = [tl.to_numpy(core) for core in cast(Iterable[object], factors)]
     return MPO(cores) if cores[0].ndim == 4 else MPS(cores)
 
 
@@ -87,7 +87,7 @@ def _check_ring(name: str, is_ring: bool, n_cores: int) -> None:
         )
 
 
-def _check_train(train: Any) -> None:
+def _check_train(train: object) -> None:
     if not isinstance(train, (MPS, MPO)):
         raise TypeError(
             f"train: expected an MPS or MPO, got {type(train).__name__}; the MPO of an "

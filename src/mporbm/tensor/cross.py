@@ -1,4 +1,4 @@
-"""MPS of functions, from a few of their values (cross interpolation).
+"""Cross interpolation: the MPS of a function from a few of its values.
 
 A function of d indices is looked at on crosses only: all values of two neighbouring indices, with
 the others at pivots. The pivots of a rank-revealing LU decomposition represent such a block where
@@ -7,21 +7,30 @@ this two-site form Savostyanov 2014).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from .check import check_integer, check_shape, check_tolerance
 from .mps import MPS
 
 MAX_SWEEPS = 12
+"""The sweeps over all pairs of neighbours after which the pivots are taken as they are."""
 N_PROBES = 256
 """Random points among which the first pivot is the one with the largest value."""
 
 
+Points = Int[np.ndarray, "points modes"]
+"""Places where a function is asked, one per row."""
+Block = Float[np.ndarray, "rows columns"]
+"""Values at all pairs of first and last indices."""
+Function = Callable[[Points], ArrayLike]
+"""A function of d indices: values (m,) at points (m, d)."""
+
+
 def interpolate(
-    function: Callable[[NDArray[np.int64]], Any],
+    function: Function,
     shape: Sequence[int],
     *,
     max_rank: int = 64,
@@ -47,13 +56,13 @@ def interpolate(
     # A mode without a choice would keep its neighbours from seeing each other.
     chosen = [k for k, size in enumerate(sizes) if size > 1] or [0]
 
-    def values_at(index: NDArray[np.int64]) -> Any:
+    def values_at(index: Points) -> ArrayLike:
         full = np.zeros((len(index), len(sizes)), np.int64)
         full[:, chosen] = index
         return function(full)
 
     cores = iter(_cores(values_at, [sizes[k] for k in chosen], max_rank, tolerance))
-    found: list[NDArray[np.float64]] = []
+    found: list[Float[np.ndarray, "left mode right"]] = []
     for k in range(len(sizes)):
         bond = found[-1].shape[2] if found else 1
         found.append(next(cores) if k in chosen else np.eye(bond)[:, None])
@@ -61,11 +70,11 @@ def interpolate(
 
 
 def _cores(
-    function: Callable[[NDArray[np.int64]], Any],
+    function: Function,
     sizes: Sequence[int],
     max_rank: int,
     tolerance: float,
-) -> list[NDArray[np.float64]]:
+) -> list[Float[np.ndarray, "left mode right"]]:
     values = _Values(function)
     d = len(sizes)
     modes = [np.arange(size)[:, None] for size in sizes]
@@ -101,13 +110,13 @@ def _cores(
 
 
 class _Values:
-    """A function, its largest value so far, and what is wrong with what it gives."""
+    """A function that checks what it gives and remembers its largest value so far."""
 
-    def __init__(self, function: Callable[[NDArray[np.int64]], Any]):
+    def __init__(self, function: Function):
         self.function = function
         self.largest = 0.0
 
-    def at(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    def at(self, index: Points) -> Float[np.ndarray, " points"]:
         found = np.asarray(self.function(index))
         if found.shape != (len(index),) or found.dtype.kind not in "biuf":
             raise ValueError(
@@ -121,19 +130,17 @@ class _Values:
         self.largest = max(self.largest, float(np.abs(values).max()))
         return values
 
-    def on(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        """On all pairs of first and last indices, as a matrix."""
+    def on(self, rows: Points, columns: Points) -> Block:
+        """The values at all pairs of first and last indices, as a matrix."""
         return self.at(_pairs(rows, columns)).reshape(len(rows), len(columns))
 
 
-def _pairs(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pairs(first: Points, last: Points) -> Points:
     """Every index of the first modes with every index of the last ones."""
     return np.hstack([np.repeat(first, len(last), axis=0), np.tile(last, (len(first), 1))])
 
 
-def _pivots(
-    block: NDArray[np.float64], error: float, max_rank: int
-) -> tuple[tuple[list[int], list[int]], float]:
+def _pivots(block: Block, error: float, max_rank: int) -> tuple[tuple[list[int], list[int]], float]:
     """Rows and columns of an LU decomposition with full pivoting, and the largest value left."""
     rest = block.copy()
     rows: list[int] = []

@@ -2,17 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Int
+from numpy.typing import ArrayLike
 
 from .check import check_choice, check_shape
 
 Order = Literal["C", "F"]
 
 
-def linear_index(multi_index: Any, shape: Sequence[int], order: Order = "C") -> NDArray[np.intp]:
+def linear_index(
+    multi_index: Sequence[ArrayLike] | Int[np.ndarray, "d ..."],
+    shape: Sequence[int],
+    order: Order = "C",
+) -> Int[np.ndarray, "..."]:
     """The position of entry ``[i_1, ..., i_d]`` in the flattened tensor, counted from 0.
 
     ``order="F"`` is the paper's Eq. (1), ``i = i_1 + sum_k i_k prod_{p<k} I_p`` (there counted
@@ -53,8 +58,8 @@ def linear_index(multi_index: Any, shape: Sequence[int], order: Order = "C") -> 
 
 
 def multi_index(
-    linear_index: Any, shape: Sequence[int], order: Order = "C"
-) -> tuple[NDArray[np.intp], ...]:
+    linear_index: ArrayLike, shape: Sequence[int], order: Order = "C"
+) -> tuple[Int[np.ndarray, "..."], ...]:
     """The multi-index ``(i_1, ..., i_d)`` of a linear index: the inverse of `linear_index`.
 
     Examples
@@ -67,7 +72,7 @@ def multi_index(
     return tuple(np.asarray(part) for part in np.unravel_index(index, sizes, order=order))
 
 
-def _check_indexed(shape: Any, order: Any) -> tuple[int, ...]:
+def _check_indexed(shape: object, order: object) -> tuple[int, ...]:
     sizes = check_shape("shape", shape)
     check_choice("order", order, ("C", "F"))
     limit = np.iinfo(np.intp).max
@@ -78,7 +83,7 @@ def _check_indexed(shape: Any, order: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _check_indices(name: str, value: Any, size: int) -> NDArray[np.intp]:
+def _check_indices(name: str, value: ArrayLike, size: int) -> Int[np.ndarray, "..."]:
     array = np.asarray(value)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: expected integers, got dtype {array.dtype} (value {value!r}).")

@@ -2,20 +2,24 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
+from numpy.typing import ArrayLike, DTypeLike
 
 from . import network
+from .arrays import RandomKey
 from .check import check_batch, check_choice, check_paired_shapes, host_array
 from .index import Order
+from .matmul import MergedMPO, flatten_batch
 from .mps import MPS
 from .plan import make_plan
-from .product import Product, flattened
 from .ranks import Boundary
-from .train import TensorTrain, Truncation
+from .train import TensorTrain
+from .truncation import Truncation
 
 
 class MPO(TensorTrain):
@@ -36,7 +40,7 @@ class MPO(TensorTrain):
     True
     """
 
-    def __init__(self, cores: Sequence[Any]):
+    def __init__(self, cores: Sequence[ArrayLike]):
         super().__init__(cores)
 
     @classmethod
@@ -45,12 +49,12 @@ class MPO(TensorTrain):
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """(I_1..I_d)."""
+        """The sizes (I_1..I_d) of the row modes."""
         return self._mode_shapes()[0]
 
     @property
     def column_shape(self) -> tuple[int, ...]:
-        """(J_1..J_d)."""
+        """The sizes (J_1..J_d) of the column modes."""
         return self._mode_shapes()[1]
 
     @property
@@ -61,14 +65,14 @@ class MPO(TensorTrain):
     @classmethod
     def random(
         cls,
-        key: Array,
+        key: RandomKey,
         row_shape: Sequence[int],
         column_shape: Sequence[int],
         rank: int | Sequence[int],
         *,
         std: float = 0.01,
         boundary: Boundary = "open",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> Self:
         """Normal cores scaled so that the entries of the *matrix* have standard deviation `std`.
 
@@ -93,7 +97,7 @@ class MPO(TensorTrain):
     @classmethod
     def from_matrix(
         cls,
-        matrix: Any,
+        matrix: ArrayLike,
         row_shape: Sequence[int],
         column_shape: Sequence[int],
         *,
@@ -137,27 +141,28 @@ class MPO(TensorTrain):
         merged = paired.reshape([math.prod(mode) for mode in modes])
         return cls._decompose(merged, modes, max_rank, tolerance, boundary, dtype)
 
-    def to_matrix(self, order: Order = "C") -> Array:
+    def to_matrix(self, order: Order = "C") -> Float[Array, "rows columns"]:
         """The full matrix; ``order`` as in `from_matrix`."""
         return network_matrix(self.nodes(), self.row_shape, self.column_shape, order)
 
-    def apply(self, columns: Any) -> Array:
+    def apply(self, columns: ArrayLike) -> Float[Array, "..."]:
         """``A x`` for each tensor of a batch: (..., J_1..J_d) -> (..., I_1..I_d)."""
         batch = check_batch("columns", columns, self.column_shape, self.dtype)
-        leading, flat = flattened(batch, self.n_cores)
-        result, _ = self._product_with(len(flat)).contract_columns(flat)
+        leading, flat = flatten_batch(batch, self.n_cores)
+        result, _ = self._merged(len(flat)).contract_columns(flat)
         return result.reshape(*leading, *self.row_shape)
 
-    def apply_transpose(self, rows: Any) -> Array:
+    def apply_transpose(self, rows: ArrayLike) -> Float[Array, "..."]:
         """``A^T y`` for each tensor of a batch: (..., I_1..I_d) -> (..., J_1..J_d)."""
         batch = check_batch("rows", rows, self.row_shape, self.dtype)
-        leading, flat = flattened(batch, self.n_cores)
-        result, _ = self._product_with(len(flat)).contract_rows(flat)
+        leading, flat = flatten_batch(batch, self.n_cores)
+        result, _ = self._merged(len(flat)).contract_rows(flat)
         return result.reshape(*leading, *self.column_shape)
 
-    def _product_with(self, n_rows: int) -> Product:
+    def _merged(self, n_rows: int) -> MergedMPO:
+        """The MPO as it is cheapest to multiply once with a batch of `n_rows`."""
         nodes = self.nodes()
-        return Product.of(nodes, make_plan(nodes, n_rows, n_uses=1))
+        return MergedMPO.from_nodes(nodes, make_plan(nodes, n_rows, n_uses=1))
 
     def __matmul__(self, state: MPS) -> MPS:
         """``A x`` for an MPS x with modes (J_1..J_d): an MPS whose ranks are the products."""
@@ -167,10 +172,10 @@ class MPO(TensorTrain):
             )
         if state.shape != self.column_shape:
             raise ValueError(f"state: expected shape {self.column_shape}, got {state.shape}.")
-        return self._product(state)
+        return self._apply_to_state(state)
 
     @eqx.filter_jit
-    def _product(self, state: MPS) -> MPS:
+    def _apply_to_state(self, state: MPS) -> MPS:
         return MPS(
             [
                 jnp.einsum("rijs,qjt->rqist", a, x).reshape(
@@ -186,7 +191,7 @@ def network_matrix(
     row_shape: tuple[int, ...],
     column_shape: tuple[int, ...],
     order: Order = "C",
-) -> Array:
+) -> Float[Array, "rows columns"]:
     """The matrix of any network with rows ``i1, i2, ...`` and columns ``j1, j2, ...``."""
     check_choice("order", order, ("C", "F"))
     rows = network.index_names("i", len(row_shape))

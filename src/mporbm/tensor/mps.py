@@ -1,14 +1,18 @@
 """Matrix product states (tensor trains): vectors as trains of 3-way cores."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 from jax import Array
+from jaxtyping import Float
+from numpy.typing import ArrayLike, DTypeLike
 
+from .arrays import RandomKey
 from .check import check_shape, host_array
 from .network import contract, index_names
 from .ranks import Boundary
-from .train import TensorTrain, Truncation
+from .train import TensorTrain
+from .truncation import Truncation
 
 
 class MPS(TensorTrain):
@@ -23,7 +27,7 @@ class MPS(TensorTrain):
     ((2, 2), True)
     """
 
-    def __init__(self, cores: Sequence[Any]):
+    def __init__(self, cores: Sequence[ArrayLike]):
         super().__init__(cores)
 
     @classmethod
@@ -32,19 +36,19 @@ class MPS(TensorTrain):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(I_1..I_d)."""
+        """The mode sizes (I_1..I_d)."""
         return self._mode_shapes()[0]
 
     @classmethod
     def random(
         cls,
-        key: Array,
+        key: RandomKey,
         shape: Sequence[int],
         rank: int | Sequence[int],
         *,
         std: float = 1.0,
         boundary: Boundary = "open",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> Self:
         """Normal cores scaled so that the entries of the tensor have standard deviation `std`."""
         modes = [(size,) for size in check_shape("shape", shape)]
@@ -53,7 +57,7 @@ class MPS(TensorTrain):
     @classmethod
     def from_tensor(
         cls,
-        tensor: Any,
+        tensor: ArrayLike,
         *,
         max_rank: int | Sequence[int] | None = None,
         tolerance: float = 0.0,
@@ -64,6 +68,6 @@ class MPS(TensorTrain):
         modes = [(size,) for size in check_shape("tensor.shape", array.shape)]
         return cls._decompose(array, modes, max_rank, tolerance, boundary, dtype)
 
-    def to_tensor(self) -> Array:
+    def to_tensor(self) -> Float[Array, "..."]:
         """The full tensor of shape (I_1..I_d)."""
         return contract(self.nodes(), index_names("i", self.n_cores))

@@ -12,13 +12,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 
 
 class Node(eqx.Module):
     """One tensor of a network; `name` is its label in formulas, such as ``W^{(1)}``."""
 
     name: str = eqx.field(static=True)
-    array: Array
+    array: Float[Array, "..."]
     indices: tuple[str, ...] = eqx.field(static=True)
 
 
@@ -27,7 +28,7 @@ def index_names(letter: str, n_modes: int) -> tuple[str, ...]:
     return tuple(f"{letter}{k}" for k in range(1, n_modes + 1))
 
 
-def contract(nodes: Sequence[Node], output: Sequence[str]) -> Array:
+def contract(nodes: Sequence[Node], output: Sequence[str]) -> Float[Array, "..."]:
     """Sum the product of all nodes over every index that is not in `output`."""
     number = {name: k for k, name in enumerate({i: None for node in nodes for i in node.indices})}
     numbered = tuple(tuple(number[i] for i in node.indices) for node in nodes)
@@ -53,10 +54,10 @@ class Gram(eqx.Module):
     """
 
     indices: tuple[str, ...] = eqx.field(static=True)
-    array: Array
+    array: Float[Array, "..."]
 
 
-def squared_norm(nodes: Sequence[Node]) -> Array:
+def squared_norm(nodes: Sequence[Node]) -> Float[Array, ""]:
     """``<W, W>`` of a network with open indices ``i...`` and ``j...``."""
     return contract([*nodes, *_with_own_bonds(nodes)], ())
 

@@ -2,8 +2,8 @@
 
 Neighbouring nodes are merged into groups, once for all products with the same W. Groups on a line
 are the cores of an open MPO, whatever the network was: one group is the dense matrix, two are the
-chain cut at one bond, and no merging is the chain itself. A product with a batch then goes along
-the groups from one end to the other (`mporbm.tensor.product`).
+train cut at one bond, and no merging is the train itself. A product with a batch then goes along
+the groups from one end to the other (`mporbm.tensor.matmul`).
 """
 
 import math
@@ -17,9 +17,9 @@ from .network import Node
 N_USES = 4
 """Products between two changes of W, while learning: up, down, up and a gradient."""
 MANY_USES = 200
-"""Products of a W that does not change, as in long chains."""
-BYTES = 4
-"""Of a number in single precision."""
+"""Products of a W that does not change, as while sampling."""
+BYTES_PER_NUMBER = 4
+"""The size of a number in single precision."""
 TRAFFIC = 8
 """The time to read or write a number, in floating-point operations of a large matrix product."""
 MEMORY_LIMIT = 2**30
@@ -85,17 +85,18 @@ def _make_plan(structure: Structure, n_rows: int, n_uses: int) -> Plan:
         (line.path(n_rows, n_uses, transposed), transposed) for transposed in (False, True)
     )
     stages = [line.stage(a, b, n_rows, transposed) for a, b in pairwise(groups)]
+    n_merged = sum(s.n_in * s.n_out for s in stages)
     return Plan(
         groups,
         transposed,
         sum(stage.n_operations for stage in stages),
         sum(stage.n_moved for stage in stages),
         sum(line.merging(a, b) for a, b in pairwise(groups)),
-        BYTES * (sum(s.n_in * s.n_out for s in stages) + max(s.n_results for s in stages)),
+        BYTES_PER_NUMBER * (n_merged + max(s.n_results for s in stages)),
     )
 
 
-def bonds(structure: Structure, cut: int) -> tuple[str, ...]:
+def cut_bonds(structure: Structure, cut: int) -> tuple[str, ...]:
     """The indices that nodes on both sides of a cut have, in the order of the left ones."""
     right = {i for indices, _ in structure[cut:] for i in indices}
     left = dict.fromkeys(i for indices, _ in structure[:cut] for i in indices)
@@ -113,39 +114,39 @@ class Stage:
 
     @property
     def n_operations(self) -> int:
-        """Additions and multiplications."""
+        """The number of additions and multiplications."""
         return 2 * self.n_batch * self.n_in * self.n_out * self.n_beside
 
     @property
     def n_results(self) -> int:
-        """How many numbers it gives."""
+        """The number of entries of the result."""
         return self.n_batch * self.n_out * self.n_beside
 
     @property
-    def separate(self) -> bool:
-        """Whether to multiply each of the batch by itself, and not to transpose them first."""
-        return separate(self.n_in, self.n_out, self.n_beside)
+    def one_by_one(self) -> bool:
+        """Whether each of the batch is multiplied by itself, without transposing the batch."""
+        return one_by_one_is_cheaper(self.n_in, self.n_out, self.n_beside)
 
     @property
     def n_moved(self) -> int:
-        """How many numbers are read and written."""
+        """The number of entries that are read and written."""
         entries = (self.n_in + self.n_out) * self.n_beside
         copied = 0
         if self.n_beside > 1:
-            copied = self.n_in * self.n_out if self.separate else 2 * entries
+            copied = self.n_in * self.n_out if self.one_by_one else 2 * entries
         return self.n_in * self.n_out + self.n_batch * (entries + copied)
 
     @property
     def cost(self) -> int:
-        """Operations, and the way of all numbers to and from memory."""
+        """The time of a product in operations, reading and writing of all numbers included."""
         return self.n_operations + TRAFFIC * self.n_moved
 
 
-def separate(n_in: int, n_out: int, n_beside: int) -> bool:
-    """Whether a matrix (n_in, n_out) is smaller than what it is multiplied with and what results.
+def one_by_one_is_cheaper(n_in: int, n_out: int, n_beside: int) -> bool:
+    """Whether to multiply the matrices (n_in, n_beside) of a batch one by one, where they lie.
 
-    Then the products of a batch of matrices (n_in, n_beside) are best done one by one, where they
-    are; else as one, for which they have to be transposed.
+    This is best if the matrix (n_in, n_out) is smaller than what it is multiplied with and what
+    results; else all are multiplied at once, for which they have to be transposed.
     """
     return n_beside > 1 and n_in * n_out <= (n_in + n_out) * n_beside
 
@@ -156,7 +157,7 @@ class _Line:
     def __init__(self, structure: Structure):
         n_nodes = len(structure)
         size = {i: n for indices, shape in structure for i, n in zip(indices, shape, strict=True)}
-        cuts = [bonds(structure, k) for k in range(n_nodes + 1)]
+        cuts = [cut_bonds(structure, k) for k in range(n_nodes + 1)]
         self.n_nodes, self.size = n_nodes, size
         self.indices = [indices for indices, _ in structure]
         self.bond = [math.prod(size[i] for i in cut) for cut in cuts]
@@ -165,7 +166,7 @@ class _Line:
             for letter in "ij"
         )
         # An index over two bonds, as of a ring or of CP, must not pass a group by.
-        self.is_chain = not any(set(a) & set(b) for a, b in pairwise(cuts))
+        self.is_line = not any(set(a) & set(b) for a, b in pairwise(cuts))
 
     def stage(self, a: int, b: int, n_rows: int, transposed: bool) -> Stage:
         """The product with the group of nodes a..b-1."""
@@ -189,10 +190,10 @@ class _Line:
         return total
 
     def cost(self, a: int, b: int, n_rows: int, n_uses: int, transposed: bool) -> int:
-        """Of merging nodes a..b-1, and its reverse for gradients, and of all their products."""
+        """The cost of merging nodes a..b-1, of its reverse for gradients, and of all products."""
         stage = self.stage(a, b, n_rows, transposed)
         merged = stage.n_in * stage.n_out if b - a > 1 else 0
-        n_bytes = BYTES * (merged + stage.n_results)
+        n_bytes = BYTES_PER_NUMBER * (merged + stage.n_results)
         cost = n_uses * stage.cost + 2 * self.merging(a, b)
         # Too large a group is taken only where there is no other way.
         return cost + (n_bytes << 64 if n_bytes > MEMORY_LIMIT else 0)
@@ -203,7 +204,7 @@ class _Line:
         for b in range(1, self.n_nodes + 1):
             found = []
             for a in range(b):
-                if a not in best or not (self.is_chain or a == 0 or b == self.n_nodes):
+                if a not in best or not (self.is_line or a == 0 or b == self.n_nodes):
                     continue
                 before, groups = best[a]
                 cost = self.cost(a, b, n_rows, n_uses, transposed)

@@ -1,14 +1,15 @@
-"""Normal factors whose product has a wanted scale."""
+"""Normal factors, scaled so that the entries of their product have a wanted standard deviation."""
 
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import DTypeLike
 
+from .arrays import DType, RandomKey
 from .check import check_dtype, check_key, check_positive
 
 
@@ -22,7 +23,7 @@ def factor_std(std: float, n_factors: int, n_terms: int = 1) -> float:
 
 
 def normal_arrays(
-    key: Array, shapes: Sequence[tuple[int, ...]], std: float, dtype: Any = None
+    key: RandomKey, shapes: Sequence[tuple[int, ...]], std: float, dtype: DTypeLike | None = None
 ) -> list[Array]:
     """Independent normal arrays of the given shapes and standard deviation."""
     arrays: list[Array] = _normal_arrays(check_key(key), tuple(shapes), check_dtype(dtype), std)
@@ -31,7 +32,7 @@ def normal_arrays(
 
 @partial(jax.jit, static_argnums=(1, 2))
 def _normal_arrays(
-    key: Array, shapes: tuple[tuple[int, ...], ...], dtype: Any, std: float
+    key: RandomKey, shapes: tuple[tuple[int, ...], ...], dtype: DType, std: float
 ) -> list[Array]:
     # One draw for all: compiling a generator for each shape would take seconds.
     sizes = [math.prod(shape) for shape in shapes]

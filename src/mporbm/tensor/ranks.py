@@ -1,8 +1,11 @@
-"""Ranks of the bonds of a train: how many, how large, never changed silently."""
+"""Ranks of the bonds of a train: their number, their useful maximum, and checks of given ones.
+
+Ranks are never changed silently: one that is too large is an error that says what to pass instead.
+"""
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -40,7 +43,7 @@ def max_ranks(sizes: Sequence[int], boundary: Boundary = "open") -> tuple[int, .
     )
 
 
-def check_ranks(rank: Any, sizes: Sequence[int], boundary: Boundary) -> tuple[int, ...]:
+def check_ranks(rank: object, sizes: Sequence[int], boundary: Boundary) -> tuple[int, ...]:
     """`rank` (one for all bonds, or one per bond) as one per bond, none larger than useful."""
     ranks = _one_per_bond("rank", rank, len(sizes), boundary)
     largest = max_ranks(sizes, boundary)
@@ -55,7 +58,7 @@ def check_ranks(rank: Any, sizes: Sequence[int], boundary: Boundary) -> tuple[in
 
 
 def rank_caps(
-    max_rank: Any, n_cores: int, boundary: Boundary, name: str = "max_rank"
+    max_rank: object, n_cores: int, boundary: Boundary, name: str = "max_rank"
 ) -> tuple[int, ...]:
     """`max_rank` as one cap per bond; None means no cap. Errors call it `name`."""
     if max_rank is None:
@@ -63,7 +66,7 @@ def rank_caps(
     return _one_per_bond(name, max_rank, n_cores, boundary)
 
 
-def _one_per_bond(name: str, rank: Any, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
+def _one_per_bond(name: str, rank: object, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
     bonds = n_bonds(n_cores, boundary)
     rank = rank.tolist() if isinstance(rank, np.ndarray) else rank
     if not isinstance(rank, Sequence) or isinstance(rank, str):

@@ -1,18 +1,19 @@
-"""What MPS and MPO share: a train of cores, its algebra, gauges and rounding."""
+"""Tensor trains, the common ground of MPS and MPO: algebra, canonical forms and rounding."""
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import Float
+from numpy.typing import ArrayLike, DTypeLike
 
-from . import svd
+from .arrays import DType, HostTensor, RandomKey, Tensor
 from .check import (
     check_array,
     check_choice,
@@ -21,23 +22,19 @@ from .check import (
     check_sequence,
     check_tolerance,
 )
-from .environments import grams
+from .environments import left_grams
 from .network import Node
 from .random import factor_std, normal_arrays
 from .ranks import Boundary, check_ranks, rank_caps
-
-T = TypeVar("T")
-
-
-class Truncation(NamedTuple, Generic[T]):
-    """A train of lower rank and what it costs: ``norm(original - train) <= error_bound``.
-
-    The norm is Frobenius'. The bound covers the discarded singular values and the rounding errors
-    of the decomposition; computing the norm in single precision has rounding errors of its own.
-    """
-
-    train: T
-    error_bound: float
+from .truncation import (
+    Truncation,
+    canonical_cores,
+    diagonal_cores,
+    normalize_cores,
+    storage_error,
+    tt_round,
+    tt_svd,
+)
 
 
 class TensorTrain(eqx.Module):
@@ -48,9 +45,9 @@ class TensorTrain(eqx.Module):
     its shapes need (sums and embeddings make such bonds); only `random` refuses to.
     """
 
-    cores: tuple[Array, ...]
+    cores: tuple[Float[Array, "left *modes right"], ...]
 
-    def __init__(self, cores: Sequence[Any]):
+    def __init__(self, cores: Sequence[ArrayLike]):
         check_sequence("cores", cores, "arrays (R_k, ..., R_{k+1})")
         ndim = len(self._layers()) + 2
         arrays = [check_array(f"cores[{k}]", core) for k, core in enumerate(cores)]
@@ -91,7 +88,7 @@ class TensorTrain(eqx.Module):
         return ranks[1:] if self.boundary == "open" else ranks
 
     @property
-    def dtype(self) -> jnp.dtype[Any]:
+    def dtype(self) -> DType:
         """The floating-point type of all cores."""
         return self.cores[0].dtype
 
@@ -109,11 +106,11 @@ class TensorTrain(eqx.Module):
         """For each layer, its mode sizes: ``((I_1..I_d),)`` or ``((I_1..I_d), (J_1..J_d))``."""
         return tuple(zip(*(core.shape[1:-1] for core in self.cores), strict=True))
 
-    def _flat_cores(self) -> list[Array]:
+    def _flat_cores(self) -> list[Float[Array, "left modes right"]]:
         """The cores with their modes merged into one: (R_k, n_k, R_{k+1})."""
         return [core.reshape(core.shape[0], -1, core.shape[-1]) for core in self.cores]
 
-    def _with_flat_cores(self, flat: Sequence[Any], dtype: Any = None) -> Self:
+    def _with_flat_cores(self, flat: Sequence[Tensor], dtype: DType | None = None) -> Self:
         """The train with other cores, given with merged modes."""
         return type(self)(
             [
@@ -141,12 +138,12 @@ class TensorTrain(eqx.Module):
     @classmethod
     def _random(
         cls,
-        key: Array,
+        key: RandomKey,
         modes: Sequence[tuple[int, ...]],
-        rank: Any,
+        rank: int | Sequence[int],
         std: float,
         boundary: Boundary,
-        dtype: Any,
+        dtype: DTypeLike | None,
     ) -> Self:
         """Normal cores scaled so that the entries of the whole have standard deviation `std`."""
         check_choice("boundary", boundary, ("open", "periodic"))
@@ -161,23 +158,23 @@ class TensorTrain(eqx.Module):
     @classmethod
     def _decompose(
         cls,
-        tensor: NDArray[np.float64],
+        tensor: HostTensor,
         modes: Sequence[tuple[int, ...]],
-        max_rank: Any,
+        max_rank: int | Sequence[int] | None,
         tolerance: float,
         boundary: Boundary,
-        dtype: Any,
+        dtype: DType,
     ) -> Truncation[Self]:
         """The train of a tensor whose axis k holds the merged modes of core k."""
         check_choice("boundary", boundary, ("open", "periodic"))
         caps = rank_caps(max_rank, len(modes), boundary)
         tolerance = check_tolerance("tolerance", tolerance)
-        sweep = svd.sweep(tensor, caps, tolerance, periodic=boundary == "periodic")
+        found, bound = tt_svd(tensor, caps, tolerance, periodic=boundary == "periodic")
         cores = [
             jnp.asarray(core.reshape(core.shape[0], *mode, core.shape[2]), dtype)
-            for core, mode in zip(sweep.cores, modes, strict=True)
+            for core, mode in zip(found, modes, strict=True)
         ]
-        return Truncation(cls(cores), sweep.error_bound + _storage_error(sweep.cores, dtype))
+        return Truncation(cls(cores), bound + storage_error(found, dtype))
 
     # Algebra
 
@@ -185,7 +182,7 @@ class TensorTrain(eqx.Module):
     __array_ufunc__ = None
 
     def __add__(self, other: Self) -> Self:
-        """The sum, exactly: its ranks are the sums of the ranks."""
+        """The exact sum, whose ranks are the sums of the ranks."""
         self._check_like(other)
         return self._add(other)
 
@@ -207,7 +204,7 @@ class TensorTrain(eqx.Module):
             cores.append(core)
         return self._with_flat_cores(cores)
 
-    def __mul__(self, factor: Any) -> Self:
+    def __mul__(self, factor: ArrayLike) -> Self:
         """The multiple by a number; the first core carries it."""
         scale = check_array("factor", factor, shape=()).astype(self.dtype)
         return type(self)([self.cores[0] * scale, *self.cores[1:]])
@@ -220,7 +217,7 @@ class TensorTrain(eqx.Module):
     def __sub__(self, other: Self) -> Self:
         return self + -other
 
-    def inner(self, other: Self) -> Array:
+    def inner(self, other: Self) -> Float[Array, ""]:
         """The inner product ``<A, B>``, the sum of the products of all entries."""
         self._check_like(other)
         return self._inner(other)
@@ -235,7 +232,7 @@ class TensorTrain(eqx.Module):
         return jnp.einsum("abab->", front)
 
     @eqx.filter_jit
-    def norm(self) -> Array:
+    def norm(self) -> Float[Array, ""]:
         """The Frobenius norm ``sqrt(<A, A>)``."""
         square = self.inner(self)
         if self.boundary == "periodic":
@@ -263,33 +260,25 @@ class TensorTrain(eqx.Module):
 
     @eqx.filter_jit
     def _canonical(self, center: int) -> Self:
-        cores = self._flat_cores()
-        for k in range(center):
-            cores[k], carry = _left_orthogonal(cores[k])
-            cores[k + 1] = jnp.tensordot(carry, cores[k + 1], axes=1)
-        for k in range(self.n_cores - 1, center, -1):
-            flipped, carry = _left_orthogonal(cores[k].transpose(2, 1, 0))
-            cores[k] = flipped.transpose(2, 1, 0)
-            cores[k - 1] = jnp.tensordot(cores[k - 1], carry.T, axes=1)
-        return self._with_flat_cores(cores)
+        return self._with_flat_cores(canonical_cores(self._flat_cores(), center))
 
     @eqx.filter_jit
-    def left_grams(self) -> tuple[Array, ...]:
+    def left_grams(self) -> tuple[Float[Array, "rank rank"], ...]:
         """For each core k, the Gram matrix (R_k, R_k) of the part to its left; open trains only.
 
         ``L_1 = [[1]]``, ``L_{k+1}(s, t) = sum L_k(r, q) A^(k)(r, n, s) A^(k)(q, n, t)``.
         """
         self._check_open("left_grams")
-        return tuple(grams(self._flat_cores()))
+        return tuple(left_grams(self._flat_cores()))
 
     @eqx.filter_jit
-    def right_grams(self) -> tuple[Array, ...]:
+    def right_grams(self) -> tuple[Float[Array, "rank rank"], ...]:
         """For each core k, the Gram matrix (R_{k+1}, R_{k+1}) of the part to its right."""
         self._check_open("right_grams")
         flipped = [core.transpose(2, 1, 0) for core in reversed(self._flat_cores())]
-        return tuple(reversed(grams(flipped)))
+        return tuple(reversed(left_grams(flipped)))
 
-    def environment_gram(self, core: int) -> Array:
+    def environment_gram(self, core: int) -> Float[Array, "left right left right"]:
         """The Gram tensor (R_k, R_{k+1}, R_k, R_{k+1}) of everything but core k, any boundary.
 
         ``<A, A> = sum G(r, s, q, t) A^(k)(r, n, s) A^(k)(q, n, t)``. For an open train it is the
@@ -341,11 +330,11 @@ class TensorTrain(eqx.Module):
         check_concrete("round", "cores", self.cores[0])
         caps = rank_caps(max_rank, self.n_cores, "open")
         tolerance = check_tolerance("tolerance", tolerance)
-        sweep = svd.round_sweep(self._host_cores(), caps, tolerance)
-        rounded = self._with_flat_cores(sweep.cores, self.dtype)
-        return Truncation(rounded, sweep.error_bound + _storage_error(sweep.cores, self.dtype))
+        cores, bound = tt_round(self._host_cores(), caps, tolerance)
+        rounded = self._with_flat_cores(cores, self.dtype)
+        return Truncation(rounded, bound + storage_error(cores, self.dtype))
 
-    def singular_values(self) -> tuple[NDArray[np.float64], ...]:
+    def singular_values(self) -> tuple[Float[np.ndarray, " rank"], ...]:
         """For each bond, the singular values of the tensor cut in two there; open trains only.
 
         The cut puts the modes of the cores before the bond into rows and all others into columns.
@@ -354,17 +343,11 @@ class TensorTrain(eqx.Module):
         """
         self._check_open("singular_values")
         check_concrete("singular_values", "cores", self.cores[0])
-        caps = rank_caps(None, self.n_cores, "open")
-        # Rounding that drops nothing leaves all cores but the last left-orthogonal.
-        *cores, rest = svd.round_sweep(self._host_cores(), caps, tolerance=0.0).cores
-        values = []
-        for core in reversed(cores):
-            u, s, _ = np.linalg.svd(rest.reshape(len(rest), -1), full_matrices=False)
-            values.append(s)
-            rest = np.tensordot(core, u * s, axes=1)
-        return tuple(reversed(values))
+        cores, scale = normalize_cores(self._host_cores())
+        _, values = diagonal_cores(canonical_cores(cores, self.n_cores - 1))
+        return tuple(scale * bond for bond in values)
 
-    def _host_cores(self) -> list[NDArray[np.float64]]:
+    def _host_cores(self) -> list[Float[np.ndarray, "left modes right"]]:
         """The cores with merged modes, in NumPy and double precision."""
         return [
             np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])
@@ -380,7 +363,7 @@ class TensorTrain(eqx.Module):
                 f"R_1 = {self.cores[0].shape[0]}; call .to_open() first."
             )
 
-    def _check_like(self, other: Any) -> None:
+    def _check_like(self, other: Self) -> None:
         if type(other) is not type(self):
             raise TypeError(
                 f"other: expected an {type(self).__name__}, got {type(other).__name__}."
@@ -389,17 +372,3 @@ class TensorTrain(eqx.Module):
             raise ValueError(
                 f"other: expected mode sizes {self._mode_shapes()}, got {other._mode_shapes()}."
             )
-
-
-def _left_orthogonal(core: Array) -> tuple[Array, Array]:
-    """``core = Q carry`` with orthonormal columns in the (R_k n, .) matrix of Q."""
-    q, carry = jnp.linalg.qr(core.reshape(-1, core.shape[2]))
-    return q.reshape(core.shape[0], core.shape[1], -1), carry
-
-
-def _storage_error(cores: Sequence[NDArray[np.float64]], dtype: Any) -> float:
-    """What storing float64 cores, left-orthogonal but for the last, in `dtype` adds to an error."""
-    if dtype == np.float64:
-        return 0.0
-    *orthogonal, last = (float(np.linalg.norm(core)) for core in cores)
-    return 0.5 * float(np.spacing(np.ones((), dtype))) * last * (1.0 + sum(orthogonal))

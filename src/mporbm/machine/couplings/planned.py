@@ -5,9 +5,9 @@ from typing import Any, Self
 
 from jax import Array
 
+from ...tensor.matmul import MatmulForm
 from ...tensor.network import Node
 from ...tensor.plan import N_USES
-from ...tensor.matmul import MatmulForm
 from .base import Coupling
 
 

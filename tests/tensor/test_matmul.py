@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 
 from mporbm.machine import CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
 from mporbm.tensor import plan as planning
-from mporbm.tensor.plan import Plan, make_plan
 from mporbm.tensor.matmul import TALL, MergedMPO
+from mporbm.tensor.plan import Plan, make_plan
 from strategies import KINDS, random_coupling
 
 ROWS, COLUMNS, N = (3, 2, 4), (2, 3, 2), 5
@@ -25,7 +25,7 @@ def all_plans(coupling):
     structure = tuple((node.indices, node.array.shape) for node in coupling.nodes())
     for n_cuts in range(n_nodes):
         for cuts in combinations(range(1, n_nodes), n_cuts):
-            bonds = [set(planning.bonds(structure, cut)) for cut in cuts]
+            bonds = [set(planning.cut_bonds(structure, cut)) for cut in cuts]
             if not any(a & b for a, b in pairwise(bonds)):
                 for transposed in (False, True):
                     yield Plan((0, *cuts, n_nodes), transposed, 0, 0, 0, 0)
@@ -68,7 +68,7 @@ def test_products_of_a_batch_are_done_one_by_one_or_as_one(rng, monkeypatch):
     rows, columns = (jnp.asarray(rng.normal(size=(N, size))) for size in matrix.shape)
     plan = Plan((0, 1, 3), False, 0, 0, 0, 0)
     for separate in (True, False):
-        monkeypatch.setattr("mporbm.tensor.matmul.separate", lambda *sizes: separate)  # noqa: B023
+        monkeypatch.setattr("mporbm.tensor.matmul.one_by_one_is_cheaper", lambda *sizes: separate)  # noqa: B023
         product = MergedMPO.from_nodes(coupling.nodes(), plan)
         lowered = jax.jit(lambda p, x: p.contract_rows(x)[0]).lower(product, rows).as_text()
         assert ("batching_dims = [0]" in lowered) == separate

@@ -1,0 +1,18 @@
+"""The array types that signatures speak of; tests check them at run time."""
+
+from typing import Any
+
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Key, UInt32
+
+AnyArray = Array | np.ndarray
+"""An array of JAX, traced or not, or of NumPy."""
+Tensor = Float[AnyArray, "..."]
+"""Floating-point numbers of any shape."""
+HostTensor = Float[np.ndarray, "..."]
+"""Floating-point numbers of any shape in NumPy."""
+RandomKey = Key[Array, ""] | UInt32[Array, " words"]
+"""One random key of JAX, of the new or the old kind."""
+DType = np.dtype[Any]
+"""The type of the numbers in an array."""
