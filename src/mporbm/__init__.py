@@ -4,6 +4,8 @@ import importlib
 from importlib.metadata import version as _version
 from typing import Any
 
+from .cache import enable_compilation_cache
+
 __version__ = _version("mporbm")
 
 _LAYERS = (
@@ -25,7 +27,7 @@ _ESTIMATORS = (
     *("MPOClassRBM", "ClassRBM"),
     *("BitPlanes", "Binarize", "load"),
 )
-__all__ = [*_ESTIMATORS, *_LAYERS]
+__all__ = [*_ESTIMATORS, *_LAYERS, "enable_compilation_cache"]
 
 
 def __getattr__(name: str) -> Any:

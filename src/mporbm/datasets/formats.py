@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..extras import extra
 from .archives import MOST_BYTES, Blob
 from .png import pixels_only
 
@@ -60,8 +61,8 @@ def read_integers(blob: Blob, n_rows: int, n_columns: int) -> NDArray[np.int64]:
 
 def open_image(blob: Blob, kind: str, size: tuple[int, int] | None = None) -> Any:
     """A Pillow image of a format, PNG or JPEG, and of a size (width, height), with its pixels."""
-    from PIL import Image
-
+    with extra("cli", "images"):
+        from PIL import Image
     wanted = f"a {kind} image" if size is None else f"a {kind} image of {size[0]}x{size[1]} pixels"
     try:
         content = pixels_only(blob.content) if kind == "PNG" else blob.content
