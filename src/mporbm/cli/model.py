@@ -106,7 +106,7 @@ def compress(
 ) -> None:
     """Write the model with lower ranks; a dense RBM becomes an MPORBM."""
     from ..estimators import MPORBM, RBM
-    from .fit import parse_rank, parse_shape
+    from .config import parse_rank, parse_shape
 
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".safetensors")

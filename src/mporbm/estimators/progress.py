@@ -74,9 +74,7 @@ def _bar(
 
 
 @contextmanager
-def _lines(
-    name: str, total: int, unit: str, headline: str
-) -> Iterator[Callable[[int, str], None]]:
+def _lines(name: str, total: int, unit: str, headline: str) -> Iterator[Callable[[int, str], None]]:
     """Give the same function without rich: a line every few seconds, and one at the end."""
     last = time.monotonic()
 

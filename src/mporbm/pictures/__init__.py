@@ -5,7 +5,7 @@ from ..extras import extra
 with extra("pictures", "mporbm.pictures"):
     from .curves import rank_error_curve, rank_error_panels, training_curves
     from .images import sample_grid, strips
-    from .settings import setting_curves
+    from .settings import setting_curves, setting_scatter
     from .weights import receptive_fields, singular_values
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "receptive_fields",
     "sample_grid",
     "setting_curves",
+    "setting_scatter",
     "singular_values",
     "strips",
     "training_curves",
