@@ -6,6 +6,7 @@ import platform
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 CACHE_VARIABLE = "MPORBM_CACHE"
 DEFAULT_SECONDS = 1.0
@@ -50,7 +51,7 @@ def enable_compilation_cache(folder: str | os.PathLike[str] | None = None) -> No
     import jax
     from jax.experimental.compilation_cache import compilation_cache
 
-    config = jax.config
+    config: Any = jax.config
     if folder is None:
         if config.jax_compilation_cache_dir or not config.jax_enable_compilation_cache:
             return

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import mporbm
 from mporbm import MPORBM
 from mporbm.cli import files, main
-from mporbm.pictures.weights import spectra
+from mporbm.machine.spectra import spectra
 
 KINDS = ("plain", "grey", "planes")
 CHAIN = ["--n-gibbs", "10", "--seed", "3"]

@@ -69,7 +69,7 @@ def fit(
     from .config import read_options
 
     files.check_output(output_file, force, ".safetensors")
-    files.check_output(picture, force, *files.FIGURE_SUFFIXES)
+    files.check_figure(picture, force)
     options = {} if config is None else read_options(config)
     options |= {name: value for name, value in given.items() if value is not None}
     samples = files.read_array(data)

@@ -65,7 +65,7 @@ class FitOption:
     def as_parameter(self) -> inspect.Parameter:
         """Return the option as a parameter of a command: None where it is not given."""
         flag = f"--{self.name.replace('_', '-')}"
-        hint, more = self.kind, {}
+        hint, more = self.kind, dict[str, Any]()
         if self.choices:
             hint = Literal.__getitem__(self.choices)
         elif self.kind is bool:

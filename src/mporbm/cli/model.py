@@ -34,7 +34,7 @@ def inspect(
     from rich.table import Table
 
     from ..estimators.header import plain
-    from ..pictures.weights import spectra
+    from ..machine.spectra import spectra
 
     report = Report(False, as_json)
     if pictures is not None:
@@ -162,7 +162,7 @@ def draw(
     from ..diagram import draw as diagram
 
     report = Report(quiet, as_json)
-    files.check_output(output_file, force, *files.FIGURE_SUFFIXES)
+    files.check_figure(output_file, force)
     estimator = files.read_model(model, report.shown)
     files.write_figure(output_file, diagram(estimator.machine_, what, core=core))
     report.finish({"output": str(output_file), "what": what}, f"{output_file}: {what}")

@@ -34,7 +34,7 @@ def write_results(out: Path, asked: SweepConfig, ranking: Ranking) -> None:
     title, unit, _ = TITLES[ranking.measure]
     best, space = ranking.best, asked.plan.space
     is_grid = asked.plan.sampler == "grid"
-    draw = setting_curves if is_grid else setting_scatter
+    draw: Any = setting_curves if is_grid else setting_scatter
     figure = draw(
         {n: list(map(text, v)) if isinstance(v, list) else v for n, v in space.items()},
         {_key(s): s.values(ranking.measure) for s in ranking.settings if s.place is not None},
@@ -122,8 +122,9 @@ def complain(out: Path, asked: SweepConfig, ranking: Ranking) -> None:
         which = named({name: first[name] for name in asked.plan.space})
         n_runs = len(asked.plan.seeds) * len(ranking.settings)
         raise ChildProcessError(
-            f"{len(failed)} of {n_runs} runs failed, which the same command tries again; the others "
-            f"are kept in {out}; the first is {which}, seed {first['seed']}: {first['reason']}"
+            f"{len(failed)} of {n_runs} runs failed, which the same command tries again; the "
+            f"others are kept in {out}; the first is {which}, seed {first['seed']}: "
+            f"{first['reason']}"
         )
     if ranking.best is None:
         raise ValueError(

@@ -78,7 +78,7 @@ def setting_curves(
 
 
 def setting_scatter(
-    space: Mapping[str, Any],
+    space: Mapping[str, Sequence[Any]],
     values: Mapping[tuple[Any, ...], Sequence[float]],
     *,
     best: tuple[Any, ...] | None = None,
@@ -107,22 +107,19 @@ def setting_scatter(
     n_rows, n_columns = -(-len(space) // COLUMNS), min(len(space), COLUMNS)
     figure = Figure(figsize=(1.6 + 2.6 * n_columns, 0.4 + 2.8 * n_rows), layout="constrained")
     axes: Any = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
-    marks = {BEST: [best] * (best is not None), LIKE_THE_BEST: list(like_the_best)}
-    for number, (axis, name) in enumerate(zip(axes.flat, space, strict=False)):
-        listed = isinstance(space[name], list)
-        chosen = list(space[name]) if listed else []
-
-        def place(setting: Any, k: int = number, chosen: list[Any] = chosen) -> float:
-            return float(chosen.index(setting[k]) if chosen else setting[k])
-
-        axis.plot([place(s) for s in values], [_mean(v) for v in values.values()], "o", ms=4)
+    marks = {BEST: [] if best is None else [best], LIKE_THE_BEST: list(like_the_best)}
+    means = {setting: _mean(measured) for setting, measured in values.items()}
+    for number, (axis, (name, chosen)) in enumerate(zip(axes.flat, space.items(), strict=False)):
+        listed = isinstance(chosen, list)
+        places = {s: chosen.index(s[number]) if listed else float(s[number]) for s in values}
+        axis.plot(list(places.values()), list(means.values()), "o", markersize=4)
         for mark, settings in marks.items():
-            where = [place(s) for s in settings], [_mean(values[s]) for s in settings]
             if settings:
+                where = [places[s] for s in settings], [means[s] for s in settings]
                 axis.plot(*where, label=mark, **_mark(mark))
         if listed:
             axis.set_xticks(range(len(chosen)), chosen)
-        elif getattr(space[name], "log", False):
+        elif getattr(chosen, "log", False):
             axis.set_xscale("log")
         axis.set_xlabel(name)
         tidy(axis)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..machine import Coupling, DenseCoupling, Machine
+from ..machine import Coupling, Machine
+from ..machine.spectra import spectra
 from ..tensor.check import check_integer
 from .style import QUIET, SMALL, add_legend, line_style, tidy
 from .tiles import Picture, draw_tile, grid, is_color, unfolded
@@ -103,18 +103,6 @@ def singular_values(model: Any) -> Figure:
     add_legend(axis, title="cut between", title_fontsize=SMALL, alignment="left")
     tidy(axis)
     return figure
-
-
-def spectra(coupling: Coupling) -> dict[str, NDArray[Any]]:
-    """The singular values that `singular_values` draws, by the name of the cut."""
-    visible, hidden = coupling.visible_shape, coupling.hidden_shape
-    unpaired = isinstance(coupling, DenseCoupling) and len(visible) != len(hidden)
-    if unpaired or len(visible) == 1:
-        matrix = np.asarray(coupling.to_matrix(), np.float64)
-        return {"visible | hidden": np.linalg.svd(matrix, compute_uv=False)}
-    mpo = coupling.to_mpo().mpo.to_open()
-    names = [f"modes {k} | {k + 1}" for k in range(1, mpo.n_cores)]
-    return dict(zip(names, mpo.singular_values(), strict=True))
 
 
 def _field(weights: Picture) -> Picture:

@@ -91,10 +91,17 @@ class Plan:
     def decoded(self, parameters: Mapping[str, Any]) -> Setting:
         """Return the setting that Optuna has as parameters, in the order of the space."""
         return {
-            name: parameters[name] if self._is_range(name) else json.loads(parameters[name])
+            name: _rounded(parameters[name])
+            if self._is_range(name)
+            else json.loads(parameters[name])
             for name in self.space
             if name in parameters
         }
 
     def _is_range(self, name: str) -> bool:
         return isinstance(self.space[name], Range)
+
+
+def _rounded(number: float) -> float:
+    """Return a number with four digits, which say as much and are easier to read."""
+    return number if isinstance(number, int) else float(f"{number:.4g}")

@@ -40,13 +40,14 @@ class Search:
     def __init__(self, plan: Plan, samples: Samples, folder: Path, session: str):
         with extra("sweep", "mporbm.sweep"):
             import optuna
+            from optuna.storages.journal import JournalFileBackend
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.plan, self.samples, self.session = plan, samples, session
         self.fingerprint = samples.fingerprint()
         self.folder = folder / "runs"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._states = optuna.trial.TrialState
-        backend = optuna.storages.journal.JournalFileBackend(str(folder / "study.log"))
+        backend = JournalFileBackend(str(folder / "study.log"))
         by_worth = plan.sampler == "tpe"
         self.study = optuna.create_study(
             study_name=self._study_name(),
