@@ -50,12 +50,13 @@ def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
     return app
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         import mporbm
 
         print(mporbm.__version__)
         raise typer.Exit
+    return wanted
 
 
 def _common(

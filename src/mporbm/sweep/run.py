@@ -1,6 +1,7 @@
 """One training of a sweep, and what it is worth on validation samples."""
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from sklearn.base import clone
 
 from ..evaluation import neighbours
 from ..evaluation.run_cache import Outcome, outcome_path, read_outcome, write_outcome
+from ..training import DivergenceWarning
 from ..training.file_lock import locked
 from .samples import Samples
 
@@ -65,7 +67,10 @@ class Run:
                         return found
                     start = time.perf_counter()
                     try:
-                        outcome = self.train(samples)
+                        with warnings.catch_warnings():
+                            # Outcomes tell of it.
+                            warnings.simplefilter("ignore", DivergenceWarning)
+                            outcome = self.train(samples)
                     except FAILURES as error:
                         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
                         return {"status": "failed", "reason": reason}

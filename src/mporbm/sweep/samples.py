@@ -45,5 +45,5 @@ class Samples:
     def fingerprint(self) -> str:
         """Return a hash of all samples and labels, and of the share that is set aside."""
         fraction = self.validation_fraction if self.X_val is None else None
-        arrays = [None if a is None else np.asarray(a) for a in (self.X, self.X_val)]
+        arrays = [None if a is None else np.ascontiguousarray(a) for a in (self.X, self.X_val)]
         return str(joblib.hash((*arrays, self.y, self.y_val, fraction)))
