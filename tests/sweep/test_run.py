@@ -113,9 +113,7 @@ def test_one_process_waits_for_what_another_one_makes(tmp_path, samples, monkeyp
 
     monkeypatch.setattr(Run, "train", train)
     run, found = Run({}, 0, MPORBM()), []
-    thread = threading.Thread(
-        target=lambda: found.append(run.perform(samples, tmp_path, "a"))
-    )
+    thread = threading.Thread(target=lambda: found.append(run.perform(samples, tmp_path, "a")))
     thread.start()
     begun.wait()
     found.append(run.perform(samples, tmp_path, "a"))

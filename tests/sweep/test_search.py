@@ -57,7 +57,9 @@ def performed(search):
 def test_a_grid_is_tried_once(search, trained):
     settings = [{"rank": r, "learning_rate": x} for r in (3, [2, 2]) for x in ("auto", 0.1)]
     assert performed(search(plan(GRID))) == [(setting, ["done"] * 3) for setting in settings]
-    assert sorted(map(str, trained)) == sorted(str((s, seed)) for s in settings for seed in (0, 1, 2))
+    assert sorted(map(str, trained)) == sorted(
+        str((s, seed)) for s in settings for seed in (0, 1, 2)
+    )
     assert {t.state.name for t in search(plan(GRID)).study.get_trials()} == {"COMPLETE"}
     # What is there is not done again; what is asked for in addition is.
     performed(search(plan(GRID), "again"))

@@ -10,17 +10,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from .options import Json, Quiet
 from .processes import available_cores, end_processes, end_with_parent, pin_to_cores
 from .report import Report
-
-if TYPE_CHECKING:
-    from ..sweep import Search
-
 
 SECONDS_BETWEEN_LOOKS = 2.0
 """How often progress is shown."""
@@ -108,7 +104,7 @@ def sweep(
     complain(out, asked, ranking)
 
 
-def _work(search: "Search", command: list[str], n_jobs: int, status: Any) -> None:
+def _work(search: Any, command: list[str], n_jobs: int, status: Any) -> None:
     """Let `n_jobs` processes work until nothing waits; a single one is this one."""
     if n_jobs == 1:
         search.work()

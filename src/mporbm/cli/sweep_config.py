@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..sweep import Plan, Range, Samples
+from ..sweep.plan import SAMPLERS
 from . import files
 from .config import check_option, make_coding, make_estimator, read_toml
 from .fit import check_bytes
 from .fit_options import RANK, FitOption, fit_options
-
-if TYPE_CHECKING:
-    from ..sweep import Plan, Range, Samples
 
 FILES = ("data", "x_val", "y", "y_val")
 SEEDS = (0, 1, 2)
@@ -37,12 +36,10 @@ class SweepConfig:
     x_val: str | None
     y: str | None
     y_val: str | None
-    plan: "Plan"
+    plan: Plan
 
-    def read_samples(self) -> "Samples":
+    def read_samples(self) -> Samples:
         """Read samples and labels, and refuse them if they do not fit together."""
-        from ..sweep import Samples
-
         x, x_val, y, y_val = files.read_whole(self.data), None, None, None
         if self.x_val is not None:
             x_val = files.read_whole(self.x_val)
@@ -63,8 +60,6 @@ class SweepConfig:
 
 def read_config(path: Path) -> SweepConfig:
     """Read the configuration file of a sweep; its paths begin where it is."""
-    from ..sweep import Plan
-
     table, known = read_toml(path), fit_options()
     places = {name: _place(path, name, _popped(table, name)) for name in FILES}
     if places["data"] is None:
@@ -165,9 +160,7 @@ def _space(path: Path, table: Any, known: Mapping[str, FitOption]) -> dict[str, 
     return space
 
 
-def _range(path: Path, key: str, table: dict[str, Any], known: Mapping[str, FitOption]) -> "Range":
-    from ..sweep import Range
-
+def _range(path: Path, key: str, table: dict[str, Any], known: Mapping[str, FitOption]) -> Range:
     low, high, log = table.get("low"), table.get("high"), table.get("log", False)
     for value in (low, high):
         _option(path, key, value, known)
@@ -196,8 +189,6 @@ def _option(path: Path, key: str, value: Any, known: Mapping[str, FitOption]) ->
 
 def _sampler(path: Path, sampler: Any, n_settings: Any, space: dict[str, Any]) -> Any:
     """Return how settings are chosen: a grid, unless ranges or a number of settings are given."""
-    from ..sweep.plan import SAMPLERS, Range
-
     ranges = [name for name, values in space.items() if isinstance(values, Range)]
     if sampler is None:
         return "tpe" if ranges or n_settings is not None else "grid"
