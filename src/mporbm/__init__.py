@@ -4,6 +4,8 @@ import importlib
 from importlib.metadata import version as _version
 from typing import Any
 
+from .cache import enable_compilation_cache
+
 __version__ = _version("mporbm")
 
 _LAYERS = (
@@ -28,7 +30,7 @@ ESTIMATOR_MODULES = {
 }
 """Where each estimator is."""
 _MODULES = {**ESTIMATOR_MODULES, **dict.fromkeys(("BitPlanes", "Binarize", "load"), "estimators")}
-__all__ = [*_MODULES, *_LAYERS]
+__all__ = [*_MODULES, *_LAYERS, "enable_compilation_cache"]
 
 
 def __getattr__(name: str) -> Any:

@@ -176,6 +176,7 @@ def test_real_numbers_up_to_1_are_shades_of_grey(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_folder_of_images_becomes_another_one(ok, trained, tmp_path, kind):
     model = getattr(trained, kind)
@@ -284,6 +285,7 @@ def masks(tmp_path, samples):
     return [tmp_path / name for name in (*names, "folder")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "planes"])
 def test_what_is_known_can_be_said_in_many_ways(ok, trained, tmp_path, kind):
     model, out = getattr(trained, kind), tmp_path / "out.npy"
@@ -313,6 +315,7 @@ def test_the_half_that_is_known(ok, trained, tmp_path, half):
     assert_allclose(facts["psnr"], np.mean(-10 * np.log10(error)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"), [("denoise", "grey"), *(("complete", kind) for kind in KINDS)]
 )
@@ -406,6 +409,7 @@ def test_bits_stay_bits_though_grey_levels_were_learnt(ok, trained, tmp_path):
     assert_array_equal(np.load(out), expected)
 
 
+@pytest.mark.slow
 def test_flat_samples_of_a_coded_tensor(ok, trained, tmp_path):
     samples, flat = trained.grey.samples, tmp_path / "flat.npy"
     np.save(flat, samples.reshape(20, 6))
@@ -598,12 +602,14 @@ def test_json_is_one_object_and_nothing_else(run, example):
     assert ended.out.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", sorted(COMMANDS.keys() - {"inspect"}), indirect=True)
 def test_quiet_prints_nothing(run, example):
     ended = run(*example, "--quiet")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_results_go_to_the_standard_output(run, example, tmp_path):
     ended = run(*example)
     assert ended.code == 0
@@ -663,23 +669,22 @@ def test_the_version_is_printed(run):
     assert (ended.code, ended.out, ended.err) == (0, f"{mporbm.__version__}\n", "")
 
 
-@pytest.mark.parametrize("name", [None, *COMMANDS])
-def test_help(run, name):
-    words = [] if name is None else [name]
-    for option in ("--help", "-h"):
-        ended = run(*words, option)
-        assert (ended.code, ended.err) == (0, "")
-        assert "Usage: mporbm" in ended.out
-    # Without arguments help is what is needed.
-    bare = run(*words)
-    assert bare.code == 2
-    assert "Usage: mporbm" in bare.out + bare.err
-    assert "Traceback" not in bare.err
+def test_help(run):
+    for words in ([], *([name] for name in COMMANDS), ["sweep"], ["launch"]):
+        for option in ("--help", "-h"):
+            ended = run(*words, option)
+            assert (ended.code, ended.err) == (0, "")
+            assert f"Usage: {' '.join(['mporbm', *words])} " in ended.out
+        # Without arguments help is what is needed.
+        bare = run(*words)
+        assert bare.code == 2
+        assert "Usage: mporbm" in bare.out + bare.err
+        assert "Traceback" not in bare.err
 
 
 def test_help_does_not_wait_for_jax():
-    script = "import sys\nfrom mporbm.cli import main\ntry: main(['fit', '--help'])\n"
-    script += "except SystemExit: print({'jax', 'sklearn', 'matplotlib', 'PIL'} & set(sys.modules))"
+    script = "import sys\nfrom mporbm.cli import main\ntry: main(['--help'])\n"
+    script += "except SystemExit: print({'jax', 'sklearn', 'optuna', 'PIL'} & set(sys.modules))"
     command = [sys.executable, "-c", script]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ended.stdout.endswith("set()\n")

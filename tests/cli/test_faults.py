@@ -39,6 +39,7 @@ cp m.safetensors "$6/resumed"
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_last_checkpoint(samples, tmp_path):
     """On a disk with room for two checkpoints, not for three; with more room it goes on."""
     disk, kept = tmp_path / "disk", tmp_path / "kept"
@@ -70,12 +71,3 @@ def test_two_runs_of_one_output(refused, samples, tmp_path):
     assert f"{out}.checkpoint: is used by another run (process {os.getpid()})" in message
     assert "wait for it to end, or choose another name" in message
     assert list(tmp_path.iterdir()) == [samples]
-
-
-def test_two_sweeps_in_one_folder(refused, samples, tmp_path):
-    config, out = tmp_path / "sweep.toml", tmp_path / "out"
-    config.write_text(f'data = "{samples}"\nseeds = [0]\n[sweep]\nrank = [1, 2]\n')
-    out.mkdir()
-    with locked(out):
-        message = refused("sweep", config, "--out", out)
-    assert f"{out}: is used by another run" in message

@@ -13,18 +13,12 @@ import typer
 
 import mporbm
 from mporbm import MPORBM
-from mporbm.cli.app import app
-from mporbm.estimators.machines import ESTIMATORS
+from mporbm.cli.app import make_app
+from mporbm.cli.fit_options import MODELS, documented_parameters, fit_options
 
+ESTIMATORS = [getattr(mporbm, name) for name in MODELS]
 # What transform chooses, and what only Python can use.
 ELSEWHERE = {"feature", "output", "verbose", "warm_start"}
-# Parameters whose help says no default.
-UNSAID = {"visible_shape": None, "early_stopping": False, "random_state": None}
-WORDS = {
-    "hidden_shape": (None, "a third of each visible mode"),
-    "sparsity_target": (None, "no matter"),
-    "checkpoint": (None, "MODEL.checkpoint, removed in the end"),
-}
 # A value of each option that is not the default, as a flag, in TOML and in Python.
 OTHERS = {
     "hidden_shape": ("2,1", "[2, 1]", (2, 1)),
@@ -62,7 +56,7 @@ def option(parameter):
 @pytest.fixture(scope="module")
 def flags():
     """The options of fit by their names."""
-    fit = typer.main.get_command(app).commands["fit"]
+    fit = typer.main.get_command(make_app()).commands["fit"]
     return {name: parameter for parameter in fit.params for name in parameter.opts}
 
 
@@ -75,7 +69,8 @@ def recorded(monkeypatch):
         found.append(self.get_params(deep=False) | {"class": type(self)})
         raise ValueError("recorded")
 
-    monkeypatch.setattr("mporbm.estimators.base.BoltzmannMachine.fit", record)
+    for estimator in ESTIMATORS:
+        monkeypatch.setattr(estimator, "fit", record)
     return found
 
 
@@ -89,14 +84,57 @@ def test_every_parameter_is_a_flag_that_says_its_default(flags, estimator):
             continue
         flag = flags[f"--{option(name).replace('_', '-')}"]
         said = re.findall(r"\[default: (.*)\]", flag.help.replace("\\", ""))
-        if name in UNSAID:
-            assert (said, default) == ([], UNSAID[name])
-        elif name in WORDS:
-            assert (default, *said) == WORDS[name]
+        if name == "checkpoint":
+            assert said == ["MODEL.checkpoint, removed in the end"]
+        elif default is None or default is False:
+            assert said == []
         else:
             assert said == [f"{default:g}" if isinstance(default, float) else str(default)]
         # What is not given is left to the estimator.
         assert flag.default is None
+        assert len(flag.help) > 10
+        assert flag.rich_help_panel
+
+
+def test_documentation_becomes_help():
+    doc = """A machine.
+
+    Parameters
+    ----------
+    rank
+        The largest rank, ``"auto"`` (`mporbm.tensor`), or None. More is more.
+    n_iter, batch_size : int
+        Numbers.
+
+        Of two paragraphs.
+
+    Attributes
+    ----------
+    ranks_
+        What came out.
+    """
+    assert documented_parameters(doc) == {
+        "rank": 'The largest rank, ``"auto"`` (`mporbm.tensor`), or None. More is more.',
+        "n_iter": "Numbers. Of two paragraphs.",
+        "batch_size": "Numbers. Of two paragraphs.",
+    }
+    gauge = fit_options()["gauge"]
+    assert gauge.choices == ("canonical", "none")
+    assert gauge.help.startswith("canonical makes steps independent of the gauge")
+    assert "none is the paper's plain rule" in gauge.help
+    assert fit_options()["rank"].help == (
+        "The largest rank of any bond, or one rank for every bond. [default: 20]"
+    )
+
+
+def test_what_a_user_registers_can_be_chosen(refused, run, trained, tmp_path, monkeypatch):
+    arguments = ["fit", trained.plain.data, "-o", tmp_path / "m.safetensors"]
+    arguments += ["--negative-phase", "mine"]
+    assert "'mine' is not one of" in refused(*arguments, code=2)
+    phases = {"cd": None, "mine": None}
+    monkeypatch.setattr(mporbm.learning, "NEGATIVE_PHASES", phases, raising=False)
+    assert fit_options()["negative_phase"].choices == ("cd", "mine")
+    assert run(*arguments).code == 1
 
 
 def test_every_flag_is_a_parameter(flags):
@@ -210,14 +248,12 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize("text", BAD_FILES)
-def test_bad_configuration_files_are_refused(refused, trained, tmp_path, text):
-    config = tmp_path / "config.toml"
-    config.write_text(text)
-    message = refused(
-        "fit", trained.plain.data, "-o", tmp_path / "m.safetensors", "--config", config
-    )
-    assert message.startswith(f"{config}: {BAD_FILES[text]}")
+def test_bad_configuration_files_are_refused(refused, trained, tmp_path):
+    config, out = tmp_path / "config.toml", tmp_path / "m.safetensors"
+    for text, expected in BAD_FILES.items():
+        config.write_text(text)
+        message = refused("fit", trained.plain.data, "-o", out, "--config", config)
+        assert message.startswith(f"{config}: {expected}")
 
 
 def test_a_binary_file_is_no_configuration(refused, trained, tmp_path):
@@ -239,13 +275,12 @@ BAD_VALUES = {
 }
 
 
-@pytest.mark.parametrize("text", BAD_VALUES)
-def test_values_out_of_range_are_refused_with_their_names(refused, trained, tmp_path, text):
-    config = tmp_path / "config.toml"
-    config.write_text(text)
-    out = tmp_path / "m.safetensors"
-    message = refused("fit", trained.plain.data, "-o", out, "--config", config)
-    assert message.startswith(BAD_VALUES[text])
+def test_values_out_of_range_are_refused_with_their_names(refused, trained, tmp_path):
+    config, out = tmp_path / "config.toml", tmp_path / "m.safetensors"
+    for text, expected in BAD_VALUES.items():
+        config.write_text(text)
+        message = refused("fit", trained.plain.data, "-o", out, "--config", config)
+        assert message.startswith(expected)
 
 
 # Killed

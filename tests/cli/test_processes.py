@@ -63,6 +63,7 @@ def started(arguments, environment, checkpoint, epoch, tries=3):
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
 def test_a_run_goes_on_with_fewer_or_more_processes(samples, tmp_path):
     """Killed alone, then either of two, then one of two asked to end, and finished alone."""
@@ -105,6 +106,7 @@ def test_a_run_goes_on_with_fewer_or_more_processes(samples, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_ends_the_others(samples, tmp_path):
     model = tmp_path / "model.safetensors"
     arguments = ["launch", "-n", 2, "fit", samples, "-o", model, *OPTIONS, "--rank", "0"]
@@ -116,13 +118,11 @@ def test_a_process_that_fails_ends_the_others(samples, tmp_path):
     assert not model.exists()
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--coordinator", "here:1"], ["--num-processes", 2], ["--process-id", 0]]
-)
-def test_processes_know_each_other_only_if_asked_to(run, samples, tmp_path, arguments):
-    ended = run("fit", samples, "-o", tmp_path / "model.safetensors", *arguments)
-    assert ended.code == 1
-    assert "expected --distributed, too" in ended.err
+def test_processes_know_each_other_only_if_asked_to(run, samples, tmp_path):
+    for words in (["--coordinator", "here:1"], ["--num-processes", 2], ["--process-id", 0]):
+        ended = run("fit", samples, "-o", tmp_path / "model.safetensors", *words)
+        assert ended.code == 1
+        assert "expected --distributed, too" in ended.err
 
 
 def test_only_fit_is_launched(run):

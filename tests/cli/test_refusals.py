@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -56,16 +57,10 @@ BAD_ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_ARRAYS)
-def test_arrays_that_are_no_samples(refused, place, tmp_path, name):
-    array, expected = BAD_ARRAYS[name]
-    np.save(tmp_path / f"{name}.npy", array)
-    for words in (
-        ["score", "MODEL", "~/x.npy"],
-        ["transform", "MODEL", "~/x.npy", "-o", "~/o.npy"],
-    ):
-        arguments = [w.replace("x.npy", f"{name}.npy") for w in words]
-        message = refused(*place(*arguments))
+def test_arrays_that_are_no_samples(refused, place, tmp_path):
+    for name, (array, expected) in BAD_ARRAYS.items():
+        np.save(tmp_path / f"{name}.npy", array)
+        message = refused(*place("transform", "MODEL", f"~/{name}.npy", "-o", "~/o.npy"))
         assert message.startswith(f"{tmp_path}/{name}.npy: ")
         assert_says(message, expected)
 
@@ -98,13 +93,12 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_files_that_hold_no_samples(refused, place, tmp_path, name):
-    content, expected = BAD_FILES[name]
-    (tmp_path / name).write_bytes(content)
-    message = refused(*place("fit", f"~/{name}", "-o", "~/m.safetensors"))
-    assert message.startswith(f"{tmp_path}/{name}: ")
-    assert_says(message, expected)
+def test_files_that_hold_no_samples(refused, place, tmp_path):
+    for name, (content, expected) in BAD_FILES.items():
+        (tmp_path / name).write_bytes(content)
+        message = refused(*place("fit", f"~/{name}", "-o", "~/m.safetensors"))
+        assert message.startswith(f"{tmp_path}/{name}: ")
+        assert_says(message, expected)
 
 
 def test_truncated_arrays(refused, place, tmp_path, trained):
@@ -179,10 +173,9 @@ def test_files_that_are_no_models(refused, place, tmp_path, trained, monkeypatch
         "other.safetensors": "expected a model file, got a checkpoint file",
         "future.safetensors": "expected format version .* install a newer version of mporbm",
     }.items():
-        for words in (["inspect", f"~/{name}"], ["sample", f"~/{name}", "-o", "~/s.npy"]):
-            message = refused(*place(*words))
-            assert message.startswith(f"{tmp_path}/{name}: ")
-            assert_says(message, expected)
+        message = refused(*place("sample", f"~/{name}", "-o", "~/s.npy"))
+        assert message.startswith(f"{tmp_path}/{name}: ")
+        assert_says(message, expected)
 
 
 # Options
@@ -261,10 +254,11 @@ BAD_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "expected"), BAD_OPTIONS)
-def test_options_that_cannot_be(refused, place, tmp_path, words, expected):
+def test_options_that_cannot_be(refused, place, tmp_path):
     (tmp_path / "file").touch()
-    assert_says(refused(*place(*words), *(["--quiet"] if words[0] != "inspect" else [])), expected)
+    for words, expected in BAD_OPTIONS:
+        quiet = [] if words[0] == "inspect" else ["--quiet"]
+        assert_says(refused(*place(*words), *quiet), expected)
 
 
 BAD_FITS = [
@@ -304,11 +298,11 @@ BAD_FITS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "expected"), BAD_FITS)
-def test_fits_that_cannot_be(refused, place, tmp_path, words, expected):
+def test_fits_that_cannot_be(refused, place, tmp_path):
     np.save(tmp_path / "other.npy", np.ones((4, 5, 2), bool))
-    arguments = place("fit", *words, "-o", "~/m.safetensors", "--quiet")
-    assert_says(refused(*arguments), expected)
+    for words, expected in BAD_FITS:
+        arguments = place("fit", *words, "-o", "~/m.safetensors", "--quiet")
+        assert_says(refused(*arguments), expected)
 
 
 USAGE = [
@@ -328,11 +322,11 @@ USAGE = [
 ]
 
 
-@pytest.mark.parametrize(("words", "expected"), USAGE)
-def test_usage_that_cannot_be(refused, place, words, expected):
-    message = refused(*place(*words), code=2)
-    assert_says(message, expected)
-    assert_says(message, r"; see mporbm( \w+)? --help\.$")
+def test_usage_that_cannot_be(refused, place):
+    for words, expected in USAGE:
+        message = refused(*place(*words), code=2)
+        assert_says(message, expected)
+        assert_says(message, r"; see mporbm( \w+)? --help\.$")
 
 
 def test_what_cannot_be_compressed(run, refused, place):
@@ -354,13 +348,13 @@ BAD_MASKS = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_MASKS)
-def test_masks_that_do_not_fit(refused, place, tmp_path, name):
-    array, expected = BAD_MASKS[name]
-    np.save(tmp_path / f"{name}.npy", array)
-    message = refused(*place("complete", "MODEL", "X", "-o", "~/o.npy", "--mask", f"~/{name}.npy"))
-    assert message.startswith(f"{tmp_path}/{name}.npy: ")
-    assert_says(message, expected)
+def test_masks_that_do_not_fit(refused, place, tmp_path):
+    arguments = ["complete", "MODEL", "X", "-o", "~/o.npy", "--mask"]
+    for name, (array, expected) in BAD_MASKS.items():
+        np.save(tmp_path / f"{name}.npy", array)
+        message = refused(*place(*arguments, f"~/{name}.npy"))
+        assert message.startswith(f"{tmp_path}/{name}.npy: ")
+        assert_says(message, expected)
 
 
 def test_images_and_texts_as_masks(refused, place, tmp_path):
@@ -458,8 +452,16 @@ WRITES = [
 
 
 @pytest.mark.parametrize("there", [False, True])
-@pytest.mark.parametrize(("words", "function", "error"), WRITES)
-def test_a_full_disk(refused, place, tmp_path, monkeypatch, words, function, error, there):
+def test_a_full_disk(refused, place, tmp_path, monkeypatch, there):
+    for number, (words, function, error) in enumerate(WRITES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        words = [str(word).replace("~", str(folder)) for word in words]
+        with monkeypatch.context() as patch:
+            fill_disk(refused, place, folder, patch, words, function, error, there)
+
+
+def fill_disk(refused, place, tmp_path, monkeypatch, words, function, error, there):
     arguments = place(*words, *(["--quiet"] if words[0] != "inspect" else []))
     output = next(word for word in arguments if word.startswith(f"{tmp_path}/o"))
     if there:
@@ -494,28 +496,22 @@ def test_a_full_disk_while_training(refused, place, tmp_path, trained, monkeypat
     assert_says(message, r"/o\.safetensors\.checkpoint: cannot be written: .*No space left")
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (MemoryError("Unable to allocate 9 TiB"), "not enough memory. Unable to allocate 9 TiB"),
-        (RuntimeError("INTERNAL: Out of memory allocating 9 bytes"), "not enough memory: "),
-        (OverflowError("Python int too large"), "expected a smaller number: Python int too large"),
-    ],
-)
-def test_too_large_numbers_and_too_little_memory(refused, place, monkeypatch, error, expected):
-    def fail(*args, **options):
-        raise error
+FAULTS = {
+    "not enough memory. Unable to allocate 9 TiB": MemoryError("Unable to allocate 9 TiB"),
+    "not enough memory: ": RuntimeError("INTERNAL: Out of memory allocating 9 bytes"),
+    "expected a smaller number: Python int too large": OverflowError("Python int too large"),
+}
 
-    monkeypatch.setattr("mporbm.estimators.trained.Trained.sample", fail)
-    assert_says(refused(*place("sample", "MODEL", "-o", "~/s.npy")), expected)
+
+def test_too_large_numbers_and_too_little_memory(refused, place, monkeypatch):
+    for expected, error in FAULTS.items():
+        monkeypatch.setattr("mporbm.MPORBM.sample", mock.Mock(side_effect=error))
+        assert_says(refused(*place("sample", "MODEL", "-o", "~/s.npy")), expected)
 
 
 @pytest.mark.parametrize("error", [AttributeError("a bug"), RuntimeError("a bug")])
 def test_errors_of_the_program_itself_are_not_hidden(place, monkeypatch, error):
-    def fail(*args, **options):
-        raise error
-
-    monkeypatch.setattr("mporbm.estimators.trained.Trained.sample", fail)
+    monkeypatch.setattr("mporbm.MPORBM.sample", mock.Mock(side_effect=error))
     before = warnings.showwarning
     with pytest.raises(type(error), match="a bug"):
         main(place("sample", "MODEL", "-o", "~/s.npy"))

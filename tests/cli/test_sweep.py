@@ -16,16 +16,15 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 import mporbm
-from mporbm.cli.grid import read_grid
-from mporbm.cli.ranking import text
-from mporbm.sweep import Trial
-from mporbm.sweep import run_cache as kept
-from mporbm.sweep.workers import attempt
+from mporbm.cli.sweep_config import N_SETTINGS, read_config
+from mporbm.cli.sweep_report import text
+from mporbm.sweep import Range, Run, Search
 
 # What a user without the tests' type checker sees.
 pytestmark = pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
 
-FILES = {"results.csv", "runs.csv", "sweep.png", "best.toml", "runs"}
+FILES = {"results.csv", "runs.csv", "sweep.png", "best.toml", "runs", "study.log"}
+HERE = ["--n-jobs", 1]
 COMMON = 'data = "x.npy"\nhidden_shape = [2, 2]\nn_iter = 2\nbatch_size = 10\n'
 
 
@@ -56,37 +55,38 @@ def config(place):
 
 @pytest.fixture
 def performed(monkeypatch):
-    """Runs are done in this process, one after the other: those that were."""
-    done = []
+    """Runs that were done in this process."""
+    done, train = [], Run.train
 
-    def locally(trials, samples, n_jobs):
-        for number, trial in trials.items():
-            done.append((dict(trial.options), trial.seed))
-            yield attempt(number, trial, samples)
+    def record(run, samples):
+        done.append((dict(run.options), run.seed))
+        return train(run, samples)
 
-    monkeypatch.setattr(kept, "locally", locally)
+    monkeypatch.setattr(Run, "train", record)
     return done
 
 
 @pytest.fixture
-def made_up(performed, monkeypatch):
-    """Outcomes follow from rank and seed, so that no training is needed."""
+def made_up(monkeypatch):
+    """Outcomes follow from rank and seed, so that no training is needed: runs that were done."""
+    done = []
 
-    def run(trial, samples):
-        rank = trial.options["rank"]
-        if rank == 7 and trial.seed == 1:
+    def train(run, samples):
+        done.append((dict(run.options), run.seed))
+        rank = run.options["rank"]
+        if rank == 7 and run.seed == 1:
             raise ValueError("7 is too many")
         measures = {
             "reconstruction_error": 1.0 / rank,
-            "pseudo_log_likelihood": -10.0 / rank + 0.01 * trial.seed * rank,
+            "pseudo_log_likelihood": -10.0 / rank + 0.01 * run.seed * rank,
         }
         if samples.y is not None:
             measures["nearest_neighbour_error"] = float(rank)
         status = "diverged" if rank == 9 else "done"
         return {"status": status, "measures": measures, "n_iter": 2, "n_parameters": 10 * rank}
 
-    monkeypatch.setattr(Trial, "run", run)
-    return performed
+    monkeypatch.setattr(Run, "train", train)
+    return done
 
 
 def read_csv(path):
@@ -100,8 +100,8 @@ BAD = {
     "": "sweep=None: expected a table [sweep]",
     "sweep = 3": "sweep=3: expected a table [sweep]",
     "[sweep]": "sweep={}: expected a table [sweep]",
-    "[sweep]\nrank = 3": "sweep.rank=3: expected a list of values.",
-    "[sweep]\nrank = []": "sweep.rank=[]: expected a list of values.",
+    "[sweep]\nrank = 3": "sweep.rank=3: expected a list of values, or a range",
+    "[sweep]\nrank = []": "sweep.rank=[]: expected a list of values, or a range",
     "[sweep]\nrank = [2, 2]": "sweep.rank=[2, 2]: expected values that differ",
     "[sweep]\nnonsense = [1]": "nonsense: there is no such option; see mporbm fit --help.",
     "[sweep]\nmomentum = [0.1, true]": "momentum=True: expected a number.",
@@ -131,13 +131,24 @@ BAD = {
         "measure='pseudo_log_likelihood': expected reconstruction_error; nearest neighbours need"
     ),
     "rank 3": "expected a TOML file: ",
+    "[sweep]\nrank = {low = 1}": "rank=None: expected whole numbers",
+    "[sweep]\nrank = {low = 3, high = 2}": "sweep.rank={'low': 3, 'high': 2}: expected numbers low",
+    "[sweep]\nmomentum = {low = 0, high = 0.5, log = true}": "sweep.momentum={'low': 0, 'high': 0",
+    "[sweep]\nmomentum = {low = 0, high = 0.5, step = 1}": "sweep.momentum={'low': 0, 'high': 0.5",
+    "[sweep]\nrank = {low = [1], high = [2]}": "sweep.rank={'low': [1], 'high': [2]}: expected num",
+    "[sweep]\nscheme = {low = 'su', high = 'aop'}": "sweep.scheme={'low': 'su', 'high': 'aop'}: ",
+    "sampler = 'best'\n[sweep]\nrank = [1]": "sampler='best': expected one of grid, tpe, random.",
+    "sampler = 'grid'\n[sweep]\nrank = {low = 1, high = 2}": "sampler='grid': expected a list of",
+    "sampler = 'grid'\nn_settings = 2\n[sweep]\nrank = [1]": "sampler='grid': expected no n_setti",
+    "n-settings = 0\n[sweep]\nrank = [1]": "n_settings=0: expected an integer of at least 1.",
 }
 
 
-@pytest.mark.parametrize("words", BAD)
-def test_bad_configurations_are_refused(refused, config, tmp_path, words):
-    path = config(words)
-    assert refused("sweep", path, "-o", tmp_path / "out").startswith(f"{path}: {BAD[words]}")
+def test_bad_configurations_are_refused(refused, config, tmp_path):
+    for words, expected in BAD.items():
+        path = config(words)
+        message = refused("sweep", path, "-o", tmp_path / "out")
+        assert message.startswith(f"{path}: {expected}")
 
 
 BAD_VALUES = {
@@ -147,14 +158,15 @@ BAD_VALUES = {
     "[sweep]\nlearning_rate = ['fast']": "learning_rate='fast': expected auto or a number",
     "validation_fraction = 0.99\n[sweep]\nrank = [2]": "validation_fraction=0.99: expected to",
     "gray = true\n[sweep]\nrank = [2]": "gray: expected bit_planes, too.",
+    "[sweep]\nmomentum = {low = 0.1, high = 1.5}": "momentum=1.5: expected a number in [0, 1).",
 }
 
 
-@pytest.mark.parametrize("words", BAD_VALUES)
 def test_settings_that_nothing_can_have_are_refused_before_any_run(
-    refused, config, tmp_path, performed, words
+    refused, config, tmp_path, performed
 ):
-    assert refused("sweep", config(words), "-o", tmp_path / "out").startswith(BAD_VALUES[words])
+    for words, expected in BAD_VALUES.items():
+        assert refused("sweep", config(words), "-o", tmp_path / "out").startswith(expected)
     assert performed == []
 
 
@@ -167,13 +179,12 @@ BAD_DATA = {
 }
 
 
-@pytest.mark.parametrize("words", BAD_DATA)
-def test_bad_files_are_refused(refused, config, place, tmp_path, words):
-    expected, shape = BAD_DATA[words]
-    if shape is not None:
-        np.save(place / "bad.npy", np.zeros(shape, bool))
-    message = refused("sweep", config(words, "[sweep]\nrank = [1]"), "-o", tmp_path / "out")
-    assert re.search(expected, message), message
+def test_bad_files_are_refused(refused, config, place, tmp_path):
+    for words, (expected, shape) in BAD_DATA.items():
+        if shape is not None:
+            np.save(place / "bad.npy", np.zeros(shape, bool))
+        message = refused("sweep", config(words, "[sweep]\nrank = [1]"), "-o", tmp_path / "out")
+        assert re.search(expected, message), message
 
 
 def test_bytes_need_a_coding(refused, config, place, tmp_path):
@@ -192,33 +203,39 @@ def test_a_file_is_no_folder(refused, config, place, tmp_path):
     assert message == f"{place}/x.npy: expected a folder, but it is a file."
 
 
-def test_processes_are_those_of_dask(refused, config, tmp_path):
-    arguments = ["--dask", "host:1", "--n-jobs", 2]
-    message = refused("sweep", config("[sweep]\nrank = [1]"), "-o", tmp_path / "out", *arguments)
-    assert message.startswith("n_jobs=2: expected none with dask")
-
-
 def test_the_grid_has_every_combination(config, place):
     # Names may be written either way.
     path = config(
         "seeds = [4, 2]\nx-val = 'x-val.npy'\nmomentum = 0.9",
         "[sweep]\nrank = [3, [2, 2]]\nlearning-rate = ['auto', 0.1]\ngauge = ['none']",
     )
-    grid = read_grid(path)
-    assert (grid.data, grid.x_val) == (f"{place}/x.npy", f"{place}/x-val.npy")
-    assert (grid.seeds, grid.measure) == ((4, 2), "pseudo_log_likelihood")
-    assert grid.settings == [
+    asked = read_config(path)
+    plan = asked.plan
+    assert (asked.data, asked.x_val) == (f"{place}/x.npy", f"{place}/x-val.npy")
+    assert (plan.seeds, plan.measure, plan.sampler) == ((4, 2), "pseudo_log_likelihood", "grid")
+    assert plan.grid == [
         {"rank": rank, "learning_rate": rate, "gauge": "none"}
         for rank in (3, [2, 2])
         for rate in ("auto", 0.1)
     ]
-    assert grid.options(grid.settings[0]) == {
+    runs = plan.runs(plan.grid[3])
+    assert [run.seed for run in runs] == [4, 2]
+    assert runs[0].options == {
         **{"hidden_shape": [2, 2], "n_iter": 2, "batch_size": 10, "momentum": 0.9},
-        **{"rank": 3, "learning_rate": "auto", "gauge": "none"},
+        **{"rank": [2, 2], "learning_rate": 0.1, "gauge": "none"},
     }
-    estimator, coding = grid.made(grid.settings[3])
+    estimator = runs[0].estimator
     assert (estimator.rank, estimator.learning_rate, estimator.gauge) == ((2, 2), 0.1, None)
-    assert coding is None
+    assert runs[0].coding is None
+
+
+def test_ranges_are_sampled(config):
+    words = "[sweep]\nrank = {low = 1, high = 8}\nmomentum = {low = 0, high = 0.9}"
+    plan = read_config(config(words)).plan
+    assert plan.space == {"rank": Range(1, 8), "momentum": Range(0.0, 0.9)}
+    assert (plan.sampler, plan.n_settings) == ("tpe", N_SETTINGS)
+    plan = read_config(config("n_settings = 5\nsampler = 'random'\n[sweep]\nrank = [1, 2]")).plan
+    assert (plan.sampler, plan.n_settings, plan.space) == ("random", 5, {"rank": [1, 2]})
 
 
 # Results
@@ -226,7 +243,7 @@ def test_the_grid_has_every_combination(config, place):
 
 def test_every_setting_is_tried_with_every_seed(ok, config, tmp_path, made_up):
     path, out = config("seeds = [0, 1]\n[sweep]\nrank = [5, 2]\nmomentum = [0.5, 0.9]"), "out"
-    facts = ok("sweep", path, "-o", tmp_path / out)
+    facts = ok("sweep", path, "-o", tmp_path / out, *HERE)
     tried = [(o["rank"], o["momentum"], seed) for o, seed in made_up]
     assert tried == [(r, m, s) for r in (5, 2) for m in (0.5, 0.9) for s in (0, 1)]
     assert {item.name for item in (tmp_path / out).iterdir()} == FILES
@@ -240,7 +257,7 @@ def test_every_setting_is_tried_with_every_seed(ok, config, tmp_path, made_up):
 
 
 def test_what_is_there_is_not_done_again(ok, config, place, tmp_path, made_up):
-    arguments = ["-o", tmp_path / "out"]
+    arguments = ["-o", tmp_path / "out", *HERE]
     ok("sweep", config("seeds = [0, 1]\n[sweep]\nrank = [2, 3]"), *arguments)
     assert len(made_up) == 4
     ok("sweep", config("seeds = [0, 1]\n[sweep]\nrank = [2, 3]"), *arguments)
@@ -267,7 +284,7 @@ def test_what_is_there_is_not_done_again(ok, config, place, tmp_path, made_up):
 
 def test_the_tables_are_those_of_the_outcomes(ok, run, config, tmp_path, made_up):
     path, out = config("y = 'y.npy'\nseeds = [0, 3]\n[sweep]\nrank = [5, 2, 9, 3]"), "out"
-    facts = ok("sweep", path, "-o", tmp_path / out)
+    facts = ok("sweep", path, "-o", tmp_path / out, *HERE)
     kept_outcomes = [json.loads(p.read_text()) for p in (tmp_path / out / "runs").iterdir()]
     outcomes = {(o["options"]["rank"], o["seed"]): o["outcome"] for o in kept_outcomes}
     assert facts["measure"] == "nearest_neighbour_error"
@@ -294,7 +311,7 @@ def test_the_tables_are_those_of_the_outcomes(ok, run, config, tmp_path, made_up
         for name, value in outcome["measures"].items():
             assert float(row[name]) == value
     # The best first, those without a place last.
-    ended = run("sweep", path, "-o", tmp_path / out)
+    ended = run("sweep", path, "-o", tmp_path / out, *HERE)
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
     places = [line.split()[0] for line in lines if re.match(r" *\d ", line)]
@@ -307,7 +324,7 @@ def test_the_tables_are_those_of_the_outcomes(ok, run, config, tmp_path, made_up
 
 def test_a_failed_run_is_told_and_tried_again(run, config, tmp_path, made_up, monkeypatch):
     path, out = config("seeds = [0, 1]\n[sweep]\nrank = [7, 2]"), tmp_path / "out"
-    ended = run("sweep", path, "-o", out)
+    ended = run("sweep", path, "-o", out, *HERE)
     assert ended.code == 1
     assert ended.err == (
         f"mporbm: error: 1 of 4 runs failed, which the same command tries again; the others are "
@@ -319,15 +336,15 @@ def test_a_failed_run_is_told_and_tried_again(run, config, tmp_path, made_up, mo
     assert (row["status"], row["reason"]) == ("failed", "ValueError: 7 is too many")
     assert len(list((out / "runs").iterdir())) == 3
     assert len(made_up) == 4
-    ended = run("sweep", path, "-o", out, "--json")
+    ended = run("sweep", path, "-o", out, *HERE, "--json")
     assert (ended.code, json.loads(ended.out)["settings"][0]["runs"]["failed"]) == (1, 1)
     assert len(made_up) == 5
 
 
 def test_there_may_be_nothing_to_choose_from(run, config, tmp_path, made_up):
     out = tmp_path / "out"
-    assert run("sweep", config("[sweep]\nrank = [2]"), "-o", out, "-q").code == 0
-    ended = run("sweep", config("[sweep]\nrank = [9]"), "-o", out)
+    assert run("sweep", config("[sweep]\nrank = [2]"), "-o", out, "-q", *HERE).code == 0
+    ended = run("sweep", config("[sweep]\nrank = [9]"), "-o", out, *HERE)
     assert ended.code == 1
     assert "3 of 3 diverged" in ended.out
     assert f"{out}: expected a setting with which no run diverges, got none" in ended.err
@@ -336,12 +353,13 @@ def test_there_may_be_nothing_to_choose_from(run, config, tmp_path, made_up):
 
 
 def test_one_seed_is_said_to_be_few(run, config, tmp_path, made_up):
-    ended = run("sweep", config("seeds = [0]\n[sweep]\nrank = [2, 3]"), "-o", tmp_path / "out")
+    path = config("seeds = [0]\n[sweep]\nrank = [2, 3]")
+    ended = run("sweep", path, "-o", tmp_path / "out", *HERE)
     assert "one seed does not tell settings apart" in ended.out
 
 
 def test_quiet(run, config, tmp_path, made_up):
-    ended = run("sweep", config("[sweep]\nrank = [2]"), "-o", tmp_path / "out", "-q")
+    ended = run("sweep", config("[sweep]\nrank = [2]"), "-o", tmp_path / "out", "-q", *HERE)
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
@@ -355,14 +373,13 @@ def test_values_are_written_as_flags_have_them(value, expected):
 # Trainings
 
 
-@pytest.mark.usefixtures("performed")
 def test_the_best_setting_can_be_fitted(ok, config, place, tmp_path):
     """What fit makes of it is what was compared, as the validation samples are given."""
     out, model = tmp_path / "out", tmp_path / "m.safetensors"
     words = "data = 'x.npy'\nx_val = 'x-val.npy'\nseeds = [3, 1]\nmodel = 'rbm'\nbinarize = 0.5\n"
     words += "n_iter = 2\nearly_stopping = true\nlearning_rate = 1e-5\n"
     path = config("[sweep]\nhidden_shape = [3, [2, 2]]\nschedule = ['linear']", common=words)
-    facts = ok("sweep", path, "-o", out)
+    facts = ok("sweep", path, "-o", out, *HERE)
     options = tomllib.loads((out / "best.toml").read_text())
     assert options == {
         **{"model": "rbm", "binarize": 0.5, "n_iter": 2, "early_stopping": True},
@@ -378,31 +395,46 @@ def test_the_best_setting_can_be_fitted(ok, config, place, tmp_path):
 
 
 def test_an_interrupted_sweep_says_how_to_go_on(run, config, tmp_path, made_up, monkeypatch):
-    original, path, out = kept.locally, config("[sweep]\nrank = [2, 3]"), tmp_path / "out"
+    original, path, out = Search.work, config("[sweep]\nrank = [2, 3]"), tmp_path / "out"
     for error, code in ((KeyboardInterrupt(), 130), (SystemExit(143), 143)):
 
-        def interrupted(trials, samples, n_jobs, error=error):
-            yield next(original(trials, samples, n_jobs))
+        def interrupted(search, error=error):
+            trial = search.study.ask()
+            search._try(trial, search.plan.suggest(trial))
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(kept, "locally", interrupted)
+            patch.setattr(Search, "work", interrupted)
             before = signal.getsignal(signal.SIGTERM)
-            ended = run("sweep", path, "-o", out)
+            ended = run("sweep", path, "-o", out, *HERE)
         assert signal.getsignal(signal.SIGTERM) is before
         assert (ended.code, ended.out) == (code, "")
         said = f"stopped; the same command goes on from what is done, which {out} keeps\n"
-        assert ended.err.startswith(said)
-        assert {item.name for item in out.iterdir()} == {"runs"}
-    assert run("sweep", path, "-o", out).code == 0
+        assert ended.err.endswith(said)
+        assert {item.name for item in out.iterdir()} == {"runs", "study.log"}
+    assert Search.work is original
+    assert run("sweep", path, "-o", out, *HERE).code == 0
     assert len(made_up) == 6
+
+
+def test_sampled_settings_are_compared_and_drawn(ok, config, tmp_path, made_up):
+    words = "n_settings = 6\nseeds = [0, 1]\n[sweep]\nrank = {low = 1, high = 6}\n"
+    words += "learning_rate = {low = 0.001, high = 0.1, log = true}\nscheme = ['su', 'aop']"
+    facts = ok("sweep", config(words), "-o", tmp_path / "out", *HERE)
+    assert len(facts["settings"]) == 6
+    largest = max(setting["options"]["rank"] for setting in facts["settings"])
+    assert facts["best"]["rank"] == largest
+    best = tomllib.loads((tmp_path / "out" / "best.toml").read_text())
+    assert best["learning_rate"] == facts["best"]["learning_rate"]
+    with Image.open(tmp_path / "out" / "sweep.png") as image:
+        assert len(np.unique(np.asarray(image))) > 2
 
 
 def test_a_killed_sweep_goes_on(ok, config, tmp_path, performed):
     """What was done stays, and is not done again; its processes end with it."""
-    seeds, runs = list(range(9)), tmp_path / "out" / "runs"
-    words = f"data = 'x.npy'\nmodel = 'rbm'\nn_iter = 100\nseeds = {seeds}\n"
-    path = config("[sweep]\nhidden_shape = [2]", common=words)
+    seeds, runs = list(range(5)), tmp_path / "out" / "runs"
+    words = f"data = 'x.npy'\nmodel = 'rbm'\nhidden_shape = [2]\nn_iter = 100\nseeds = {seeds}\n"
+    path = config("[sweep]\nmomentum = [0.1, 0.2]", common=words)
     process = subprocess.Popen(
         [sys.executable, "-m", "mporbm", "sweep", path, "-o", tmp_path / "out", "--n-jobs", "2"],
         stdout=subprocess.PIPE,
@@ -420,11 +452,25 @@ def test_a_killed_sweep_goes_on(ok, config, tmp_path, performed):
         assert time.monotonic() < deadline, "a process has outlived the sweep"
         time.sleep(0.05)
     before = {outcome: outcome.read_bytes() for outcome in runs.glob("*.json")}
-    assert 0 < len(before) < len(seeds)
-    facts = ok("sweep", path, "-o", tmp_path / "out")
-    assert len(performed) == len(seeds) - len(before)
+    assert 0 < len(before) < 10
+    facts = ok("sweep", path, "-o", tmp_path / "out", *HERE)
+    assert len(performed) == 10 - len(before)
     assert {outcome: outcome.read_bytes() for outcome in before} == before
-    assert facts["settings"][0]["runs"] == {"done": len(seeds), "diverged": 0, "failed": 0}
+    for setting in facts["settings"]:
+        assert setting["runs"] == {"done": 5, "diverged": 0, "failed": 0, "pruned": 0}
+
+
+@pytest.mark.slow
+def test_commands_of_one_folder_share_the_work(config, tmp_path):
+    """Each run is done once, and every command ends with all of them."""
+    path, out = config("seeds = [0, 1]\n[sweep]\nmomentum = [0.1, 0.2, 0.3]"), tmp_path / "out"
+    command = [sys.executable, "-m", "mporbm", "sweep", path, "-o", out, *HERE, "--json"]
+    started = [subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE) for _ in range(2)]
+    found = [json.loads(process.communicate(timeout=300)[0]) for process in started]
+    assert found[0] == found[1]
+    assert all(setting["runs"]["done"] == 2 for setting in found[0]["settings"])
+    outcomes = [json.loads(file.read_text()) for file in (out / "runs").glob("*.json")]
+    assert len(outcomes) == 6
 
 
 def _children(process):

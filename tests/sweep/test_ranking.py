@@ -79,14 +79,15 @@ def test_settings_with_runs_that_did_not_end_well_have_no_place():
         ({"rank": 1}, [outcome(0.2), outcome(0.3, status="diverged")]),
         ({"rank": 2}, [outcome(None, status="diverged"), outcome(None, status="diverged")]),
         ({"rank": 3}, [outcome(1.0), outcome(1.1)]),
+        ({"rank": 4}, [outcome(0.1), {"status": "pruned"}]),
     ]
     found = rank(settings, measure)
-    assert places(found) == [None, None, None, 1]
-    assert [s.told_apart for s in found.settings] == [None, None, None, False]
+    assert places(found) == [None, None, None, 1, None]
+    assert [s.told_apart for s in found.settings] == [None, None, None, False, None]
     assert found.like_the_best == []
     assert_allclose([s.mean(measure) for s in found.settings[:2]], [0.1, 0.25])
     assert found.settings[2].mean(measure) is None
     counts = [[s.count(n) for n in ("done", "diverged", "failed")] for s in found.settings]
-    assert counts == [[1, 0, 1], [1, 1, 0], [0, 2, 0], [2, 0, 0]]
+    assert counts == [[1, 0, 1], [1, 1, 0], [0, 2, 0], [2, 0, 0], [1, 0, 0]]
     nothing = rank(settings[:3], measure)
     assert (nothing.best, nothing.like_the_best) == (None, [])

@@ -1,6 +1,7 @@
 """The commands, and what becomes of their errors."""
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -8,51 +9,56 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from ..extras import MissingExtraError
 from . import fit, infer, model, processes, sweep
 
-app = typer.Typer(
-    name="mporbm",
-    help="Boltzmann machines for tensor data: train, use and look into RBM, MvRBM, TvRBM and "
-    "MPORBM. Start with `mporbm fit images.npy --binarize 127 -o model.safetensors`, then "
-    "`mporbm inspect model.safetensors`.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+COMMANDS = (
+    *(infer.transform, infer.complete, infer.denoise, infer.sample, infer.score),
+    *(model.inspect, model.compress, model.draw, sweep.sweep, processes.launch),
 )
-for command in (
-    fit.fit,
-    infer.transform,
-    infer.complete,
-    infer.denoise,
-    infer.sample,
-    infer.score,
-    model.inspect,
-    model.compress,
-    model.draw,
-    sweep.sweep,
-):
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    app.command(no_args_is_help=True, help=text)(command)
-app.command(
-    no_args_is_help=True,
-    help=" ".join((processes.launch.__doc__ or "").split()),
-    # What follows the name of a command is for it.
-    context_settings={"allow_interspersed_args": False},
-)(processes.launch)
+"""All commands but `fit`, whose options are made when they are needed."""
 
 
-def _print_version(wanted: bool) -> None:
+def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
+    """Make the application for some arguments.
+
+    Options of `fit` are made from the estimators, which takes the time to load JAX: only if the
+    arguments have that command, or where a shell asks how to complete them.
+    """
+    app = typer.Typer(
+        name="mporbm",
+        help="Boltzmann machines for tensor data: train, use and look into RBM, MvRBM, TvRBM and "
+        "MPORBM. Start with `mporbm fit images.npy --binarize 127 -o model.safetensors`, then "
+        "`mporbm inspect model.safetensors`.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_common)
+    complete = "fit" in arguments or "_MPORBM_COMPLETE" in os.environ
+    for command in (fit.fit_command(complete), *COMMANDS):
+        paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+        app.command(
+            command.__name__,
+            no_args_is_help=True,
+            help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
+            # What follows `launch` is for the command that it launches.
+            context_settings={"allow_interspersed_args": command is not processes.launch},
+        )(command)
+    return app
+
+
+def _print_version(wanted: bool) -> bool:
     if wanted:
         import mporbm
 
         print(mporbm.__version__)
         raise typer.Exit
+    return wanted
 
 
-@app.callback()
 def _common(
     version: Annotated[
         bool,
@@ -64,20 +70,18 @@ def _common(
     pass
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command.
-
-    It ends with exit code 0, 1 for bad input, 2 for bad usage, 130 or 143 if interrupted.
-    """
+def run_command(arguments: Sequence[str]) -> int:
+    """Run a command with its arguments; warnings and errors are one line each. Its exit code."""
     with warnings.catch_warnings():
         warnings.showwarning = _warn
-        sys.exit(_run(arguments))
+        return _exit_code(arguments)
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _exit_code(arguments: Sequence[str]) -> int:
     try:
+        app = make_app(arguments)
         return int(app(args=arguments, prog_name="mporbm", standalone_mode=False) or 0)
-    except (ValueError, TypeError, OSError, MemoryError, OverflowError) as error:
+    except (ValueError, TypeError, OSError, MemoryError, OverflowError, MissingExtraError) as error:
         _complain(f"error: {_one_line(error)}")
         return 1
     except RuntimeError as error:

@@ -4,22 +4,25 @@ But for a folder of images that is overwritten: its images are replaced one by o
 """
 
 import os
-import shutil
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic import atomic_path
 from ..datasets.archives import Blob, open_zip, read_member
 from ..datasets.formats import open_image
+from ..extras import extra
 from . import npy
 
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 ARRAY_HINT = "an array (.npy, .npz:NAME or .zarr), or a PNG image or a folder of them"
 MOST_UNPACKED_BYTES = 2**32
 """The largest array that is unpacked into memory; one as ``.npy`` is mapped, whatever its size."""
@@ -98,13 +101,9 @@ def _read_npy(path: Path, check: Check = _check_samples) -> NDArray[Any]:
 
 def _read_zarr(path: Path) -> Any:
     """An array that is read as it is used."""
-    try:
+    with extra("zarr", str(path)):
         import zarr
         from zarr.errors import BaseZarrError
-    except ImportError as error:
-        raise ValueError(
-            f"{path}: expected the package zarr to read it: pip install 'mporbm[zarr]'."
-        ) from error
     try:
         array = zarr.open_array(path, mode="r")
     # Its readers take metadata to be of the right types.
@@ -185,12 +184,13 @@ def blamed(**sources: str | None) -> Iterator[None]:
 
 
 def read_model(path: Path, verbose: bool) -> Any:
-    """A fitted estimator."""
+    """Read a fitted estimator; JAX is told where to keep what it compiles."""
     import mporbm
 
     if not path.is_file():
         found = "it is a folder" if path.is_dir() else "there is no such file"
         raise FileNotFoundError(f"{path}: expected a model file, but {found}.")
+    mporbm.enable_compilation_cache()
     estimator = mporbm.load(path)
     if hasattr(estimator, "classes_"):
         raise ValueError(
@@ -239,6 +239,14 @@ def check_output(path: Path | None, force: bool, *suffixes: str) -> None:
         raise PermissionError(f"{path}: expected a folder that can be written to: {folder}.")
 
 
+def check_figure(path: Path | None, force: bool) -> None:
+    """Refuse a figure that could not be written, also for want of matplotlib."""
+    check_output(path, force, *FIGURE_SUFFIXES)
+    if path is not None:
+        with extra("pictures", str(path)):
+            import matplotlib  # noqa: F401
+
+
 def check_images(path: Path, shape: tuple[int, ...]) -> None:
     """Refuse to write samples of a shape that no image has as a folder of images."""
     if not path.suffix and not (len(shape) == 2 or _is_color(shape)):
@@ -266,8 +274,8 @@ def write_array(path: Path, array: NDArray[Any], *, scaled: bool = True) -> None
 
 
 def _write_images(folder: Path, path: Path, array: NDArray[Any], scaled: bool) -> None:
-    from PIL import Image
-
+    with extra("cli", str(path)):
+        from PIL import Image
     check_images(path, array.shape[1:])
     pixels = _as_pixels(path, array, scaled)
     folder.mkdir()
@@ -312,9 +320,6 @@ def write_figures(folder: Path, figures: dict[str, Any]) -> None:
             figure.savefig(temporary / f"{name}.png", dpi=150)
 
 
-FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
-
-
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Whatever keeps a file from being written, as an error that says which file."""
@@ -334,19 +339,15 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A temporary file or folder that becomes `path` at the end, and vanishes after a failure."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with writing(path):
+    """Yield a temporary path that becomes `path` at the end, and vanishes after a failure."""
+    with writing(path), ExitStack() as stack:
+        if path.is_dir():
+            # A folder cannot take the place of another one: its images do, one by one.
+            temporary = Path(stack.enter_context(TemporaryDirectory(dir=path.parent))) / path.name
             yield temporary
-            if temporary.is_dir() and path.exists():
-                _replace_images(temporary, path)
-            else:
-                os.replace(temporary, path)
-    finally:
-        remove: Callable[..., Any] = shutil.rmtree if temporary.is_dir() else Path.unlink
-        if temporary.exists():
-            remove(temporary)
+            _replace_images(temporary, path)
+        else:
+            yield stack.enter_context(atomic_path(path))
 
 
 def _replace_images(new: Path, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Commands that use a trained machine on data."""
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ import typer
 from numpy.typing import NDArray
 
 from . import files
+from .coded_model import CodedModel
 from .options import (
     Binary,
     Data,
@@ -53,11 +54,11 @@ def transform(
     """Write the hidden features of each sample."""
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".npy")
-    estimator, samples = _read(model, data, report)
+    coded, samples = _read(model, data, report)
     chosen = {"feature": feature, "output": output}
-    estimator.set_params(**{name: value for name, value in chosen.items() if value is not None})
+    coded.estimator.set_params(**{k: value for k, value in chosen.items() if value is not None})
     with files.blamed(X=data):
-        features = estimator.transform(_coded(estimator, samples))
+        features = coded.estimator.transform(coded.encode(samples))
     files.write_array(output_file, features)
     report.finish(*_written(output_file, features))
 
@@ -91,30 +92,21 @@ def complete(
     as_json: Json = False,
 ) -> None:
     """Fill in what is not known of each sample; what is known stays as it is."""
+    task = _Task(output_file, method, n_gibbs, binary, n_samples, std, picture, seed)
+    task.check(force)
     report = Report(quiet, as_json)
-    _check_outputs(output_file, std, picture, method, n_samples, force)
-    estimator, samples = _read(model, data, report)
-    _check_images(estimator, output_file, samples.shape[1:])
+    coded, samples = _read(model, data, report)
+    coded.check_images(output_file)
     seen = _mask(samples, mask, known)
     truth = None if original is None else _read_original(samples, original)
     if known is not None and original is None and not np.isnan(samples).any():
         truth = samples
     with files.blamed(X=data):
-        answer, deviation = _answer(
-            estimator,
-            estimator.complete,
-            _coded(estimator, np.where(seen, samples, samples.dtype.type(0))),
-            {"mask": _coded_mask(estimator, seen)},
-            method,
-            n_gibbs,
-            binary,
-            n_samples,
-            seed,
-        )
-    wide = seen[:, None] if n_samples is not None else seen
-    values = samples[:, None] if n_samples is not None else samples
-    answer = np.where(wide, values, answer)
-    _finish(report, estimator, output_file, answer, std, deviation, picture, samples, truth, seen)
+        rows = coded.encode(np.where(seen, samples, samples.dtype.type(0)))
+        answer, deviation = task.answer(coded, "complete", rows, mask=coded.encode_mask(seen))
+    wide = (slice(None), None) if n_samples is not None else slice(None)
+    answer = np.where(seen[wide], samples[wide], answer)
+    task.finish(report, coded, answer, deviation, samples, truth, seen)
 
 
 def denoise(
@@ -146,24 +138,20 @@ def denoise(
     as_json: Json = False,
 ) -> None:
     """Clean each sample of noise."""
+    task = _Task(output_file, method, n_gibbs, binary, n_samples, std, picture, seed)
+    task.check(force)
     report = Report(quiet, as_json)
-    _check_outputs(output_file, std, picture, method, n_samples, force)
-    estimator, samples = _read(model, data, report)
-    _check_images(estimator, output_file, samples.shape[1:])
+    coded, samples = _read(model, data, report)
+    coded.check_images(output_file)
     truth = None if original is None else _read_original(samples, original)
     level = {"noise": noise, "salt_and_pepper": salt_and_pepper}
-    estimated = None
+    facts = {}
     with files.blamed(X=data):
-        coded = _coded(estimator, samples)
+        rows = coded.encode(samples)
         if noise is None and salt_and_pepper is None and method != "reconstruct":
-            level["noise"] = estimated = estimator.estimate_noise(coded)
-        answer, deviation = _answer(
-            estimator, estimator.denoise, coded, level, method, n_gibbs, binary, n_samples, seed
-        )
-    facts = {} if estimated is None else {"estimated_noise": estimated}
-    _finish(
-        report, estimator, output_file, answer, std, deviation, picture, samples, truth, **facts
-    )
+            level["noise"] = facts["estimated_noise"] = coded.estimator.estimate_noise(rows)
+        answer, deviation = task.answer(coded, "denoise", rows, **level)
+    task.finish(report, coded, answer, deviation, samples, truth, **facts)
 
 
 def sample(
@@ -180,12 +168,12 @@ def sample(
     """Draw samples of the model."""
     report = Report(quiet, as_json)
     files.check_output(output_file, force, *files.ARRAY_SUFFIXES)
-    files.check_output(picture, force, *files.FIGURE_SUFFIXES)
-    estimator = files.read_model(model, report.shown)
-    _check_images(estimator, output_file, _sample_shape(estimator))
-    drawn = estimator.sample(n_samples, n_gibbs, random_state=seed)
-    samples = _decoded(estimator, drawn, estimator.visible_units == "bernoulli")
-    files.write_array(output_file, samples, scaled=_is_scaled(estimator))
+    files.check_figure(picture, force)
+    coded = CodedModel(model, report.shown)
+    coded.check_images(output_file)
+    drawn = coded.estimator.sample(n_samples, n_gibbs, random_state=seed)
+    samples = coded.decode(drawn, coded.is_binary)
+    files.write_array(output_file, samples, scaled=coded.is_scaled)
     if picture is not None:
         from .. import pictures
 
@@ -217,11 +205,12 @@ def score(
     """Tell how likely the samples are under the model: the mean of log p(V)."""
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".npy")
-    estimator, samples = _read(model, data, report)
+    coded, samples = _read(model, data, report)
+    estimator = coded.estimator
     with files.blamed(X=data):
-        coded = _coded(estimator, samples)
-        scores = estimator.pseudo_log_likelihood(coded) if pseudo else -estimator.free_energy(coded)
-    facts: dict[str, Any] = {"n_samples": len(coded)}
+        rows = coded.encode(samples)
+        scores = estimator.pseudo_log_likelihood(rows) if pseudo else -estimator.free_energy(rows)
+    facts: dict[str, Any] = {"n_samples": len(rows)}
     texts = []
     if pseudo:
         name = "pseudo_log_likelihood"
@@ -261,43 +250,87 @@ def score(
     report.finish(facts, *texts)
 
 
-def _answer(
-    estimator: Any,
-    mean: Callable[..., Any],
-    coded: Any,
-    evidence: dict[str, Any],
-    method: str,
-    n_gibbs: int,
-    binary: bool,
-    n_samples: int | None,
-    seed: int | None,
-) -> tuple[NDArray[Any], Any]:
-    """What the evidence says of each sample, as the data were, and standard deviations of units."""
-    common = {**evidence, "n_gibbs": n_gibbs, "random_state": seed}
-    if n_samples is not None:
-        drawn = estimator.posterior_samples(coded, n_samples=n_samples, **common)
-        return _decoded_samples(estimator, drawn), None
-    values, deviation = mean(coded, method=method, binary=binary, return_std=True, **common)
-    return _decoded(estimator, values, binary), deviation
+@dataclass(frozen=True)
+class _Task:
+    """What `complete` and `denoise` are asked for alike."""
+
+    output: Path
+    method: str
+    n_gibbs: int
+    binary: bool
+    n_samples: int | None
+    std: Path | None
+    picture: Path | None
+    seed: int | None
+
+    def check(self, force: bool) -> None:
+        """Refuse outputs that cannot be written, and options that exclude each other."""
+        suffixes = files.ARRAY_SUFFIXES if self.n_samples is None else (".npy",)
+        files.check_output(self.output, force, *suffixes)
+        files.check_output(self.std, force, ".npy")
+        files.check_figure(self.picture, force)
+        if self.n_samples is not None and self.std is not None:
+            raise ValueError("std: expected no such option where n_samples is given.")
+        if self.n_samples is not None and self.method != "gibbs":
+            raise ValueError(f"method={self.method}: expected gibbs where n_samples is given.")
+        if self.std is not None and self.std.absolute() == self.output.absolute():
+            raise ValueError(f"std: expected another file than {self.output}, which --out has.")
+
+    def answer(
+        self, coded: CodedModel, name: str, rows: Any, **evidence: Any
+    ) -> tuple[NDArray[Any], Any]:
+        """Infer what the evidence says of each sample, and standard deviations of its units."""
+        common = {**evidence, "n_gibbs": self.n_gibbs, "random_state": self.seed}
+        if self.n_samples is not None:
+            drawn = coded.estimator.posterior_samples(rows, n_samples=self.n_samples, **common)
+            return coded.decode_versions(drawn), None
+        infer = getattr(coded.estimator, name)
+        values, deviation = infer(
+            rows, method=self.method, binary=self.binary, return_std=True, **common
+        )
+        return coded.decode(values, self.binary), deviation
+
+    def finish(
+        self,
+        report: Report,
+        coded: CodedModel,
+        answer: NDArray[Any],
+        deviation: Any,
+        samples: NDArray[Any],
+        truth: NDArray[Any] | None,
+        mask: NDArray[np.bool_] | None = None,
+        **facts: Any,
+    ) -> None:
+        """Write and draw what was made of samples, and say so."""
+        files.write_array(self.output, answer, scaled=coded.is_scaled)
+        if self.std is not None:
+            files.write_array(self.std, deviation)
+        first = answer if answer.ndim == samples.ndim else answer[:, 0]
+        if self.picture is not None:
+            from .. import pictures
+
+            rows = {} if truth is None else {"original": truth[:N_DRAWN]}
+            rows["given"] = samples[:N_DRAWN]
+            rows[type(coded.estimator).__name__] = first[:N_DRAWN]
+            shown = None if mask is None else mask[:N_DRAWN]
+            files.write_figure(self.picture, pictures.strips(rows, mask=shown))
+        written, text = _written(self.output, answer)
+        if truth is not None:
+            from ..evaluation.images import psnr
+
+            facts["psnr"] = psnr(first, truth)
+            text += f"; PSNR {facts['psnr']:.2f} dB"
+        if "estimated_noise" in facts:
+            text += f"; estimated noise {facts['estimated_noise']:.3f}"
+        report.finish({**written, **facts}, text)
 
 
-def _read(model: Path, data: str, report: Report) -> tuple[Any, NDArray[Any]]:
-    """A model, and samples in the shape of those that it has learnt from."""
+def _read(model: Path, data: str, report: Report) -> tuple[CodedModel, NDArray[Any]]:
+    """Read a model, and samples in the shape of those that it has learnt from."""
     # A file that is missing is missed before JAX is loaded.
     samples = files.read_whole(data)
-    estimator = files.read_model(model, report.shown)
-    from ..estimators import Binarize
-
-    if samples.dtype == bool and isinstance(_coding(estimator), Binarize):
-        # They are as the coding would make them, and so is the answer.
-        del estimator.coding_
-    shape = _sample_shape(estimator)
-    if samples.shape[1:] not in (shape, (math.prod(shape),)):
-        raise ValueError(
-            f"{data}: expected samples of shape {shape}, as the model has learnt from, got "
-            f"{samples.shape[1:]}."
-        )
-    return estimator, samples.reshape(len(samples), *shape)
+    coded = CodedModel(model, report.shown)
+    return coded, coded.read_samples(data, samples)
 
 
 def _read_original(samples: NDArray[Any], path: str) -> NDArray[Any]:
@@ -307,51 +340,6 @@ def _read_original(samples: NDArray[Any], path: str) -> NDArray[Any]:
             f"{path}: expected shape {samples.shape}, as DATA has, got {original.shape}."
         )
     return original.reshape(samples.shape)
-
-
-def _coding(estimator: Any) -> Any:
-    """The coding that a model file remembers, if any."""
-    return getattr(estimator, "coding_", None)
-
-
-def _sample_shape(estimator: Any) -> tuple[int, ...]:
-    """The shape of a sample as it is in files."""
-    visible: tuple[int, ...] = estimator.visible_shape_
-    coding = _coding(estimator)
-    if coding is None or coding.sample_shape_ == (math.prod(visible),):
-        # Samples that came flattened are tensors to the machine.
-        return visible
-    return tuple(coding.sample_shape_)
-
-
-def _coded(estimator: Any, samples: NDArray[Any]) -> Any:
-    coding = _coding(estimator)
-    return samples if coding is None else coding.transform(samples.reshape(len(samples), -1))
-
-
-def _coded_mask(estimator: Any, mask: NDArray[np.bool_]) -> Any:
-    coding = _coding(estimator)
-    if coding is None:
-        return mask
-    return coding.transform_mask(mask.reshape(len(mask), *coding.sample_shape_))
-
-
-def _decoded(estimator: Any, values: NDArray[Any], binary: bool) -> NDArray[Any]:
-    """Values as the data had them, from units or their probabilities."""
-    coding = _coding(estimator)
-    values = values > 0.5 if binary else values
-    if coding is None:
-        return values
-    decoded: NDArray[Any] = coding.inverse_transform(values.reshape(len(values), -1))
-    return decoded.reshape(len(values), *_sample_shape(estimator))
-
-
-def _decoded_samples(estimator: Any, drawn: NDArray[Any]) -> NDArray[Any]:
-    """Several versions (n, n_samples, ...) of each sample as the data had them."""
-    n, n_samples = drawn.shape[:2]
-    flat = drawn.reshape(n * n_samples, *drawn.shape[2:])
-    decoded = _decoded(estimator, flat, estimator.visible_units == "bernoulli")
-    return decoded.reshape(n, n_samples, *decoded.shape[1:])
 
 
 def _mask(samples: NDArray[Any], path: str | None, half: Half | None) -> NDArray[np.bool_]:
@@ -398,84 +386,6 @@ def _fitting_mask(path: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         f"{path}: expected a mask of shape {shape[1:]}, for all samples, or {shape}, got "
         f"{mask.shape}."
     )
-
-
-def _check_images(estimator: Any, output: Path, shape: tuple[int, ...]) -> None:
-    """Refuse to write as images what are none."""
-    files.check_images(output, shape)
-    if not output.suffix and estimator.visible_units == "gaussian":
-        raise ValueError(
-            f"{output}: expected Bernoulli visible units to write as images, got Gaussian ones; "
-            f"write a .npy file instead."
-        )
-
-
-def _is_scaled(estimator: Any) -> bool:
-    """Whether 1 stands for white, as it does unless whole numbers were coded."""
-    coding = _coding(estimator)
-    return coding is None or coding.dtype_.kind == "f"
-
-
-def _check_outputs(
-    output: Path,
-    std: Path | None,
-    picture: Path | None,
-    method: str,
-    n_samples: int | None,
-    force: bool,
-) -> None:
-    files.check_output(output, force, *(files.ARRAY_SUFFIXES if n_samples is None else (".npy",)))
-    files.check_output(std, force, ".npy")
-    files.check_output(picture, force, *files.FIGURE_SUFFIXES)
-    if n_samples is not None and std is not None:
-        raise ValueError("std: expected no such option where n_samples is given.")
-    if n_samples is not None and method != "gibbs":
-        raise ValueError(f"method={method}: expected gibbs where n_samples is given.")
-    if std is not None and std.absolute() == output.absolute():
-        raise ValueError(f"std: expected another file than {output}, which --out has.")
-
-
-def _finish(
-    report: Report,
-    estimator: Any,
-    output: Path,
-    answer: NDArray[Any],
-    std: Path | None,
-    deviation: Any,
-    picture: Path | None,
-    samples: NDArray[Any],
-    truth: NDArray[Any] | None,
-    mask: NDArray[np.bool_] | None = None,
-    **facts: Any,
-) -> None:
-    """Write and draw what a command made of samples, and say so."""
-    files.write_array(output, answer, scaled=_is_scaled(estimator))
-    if std is not None:
-        files.write_array(std, deviation)
-    first = answer if answer.ndim == samples.ndim else answer[:, 0]
-    if picture is not None:
-        from .. import pictures
-
-        rows = {} if truth is None else {"original": truth[:N_DRAWN]}
-        rows["given"] = samples[:N_DRAWN]
-        rows[type(estimator).__name__] = first[:N_DRAWN]
-        shown = None if mask is None else mask[:N_DRAWN]
-        files.write_figure(picture, pictures.strips(rows, mask=shown))
-    written, text = _written(output, answer)
-    if truth is not None:
-        facts["psnr"] = _psnr(truth, first)
-        text += f"; PSNR {facts['psnr']:.2f} dB"
-    if "estimated_noise" in facts:
-        text += f"; estimated noise {facts['estimated_noise']:.3f}"
-    report.finish({**written, **facts}, text)
-
-
-def _psnr(truth: NDArray[Any], answer: NDArray[Any]) -> float:
-    """The mean peak signal-to-noise ratio, the peak being the range of the true values."""
-    peak = float(truth.max()) - float(truth.min()) or 1.0
-    error = (answer.astype(np.float64) - truth) ** 2
-    mean = np.maximum(error.reshape(len(truth), -1).mean(axis=1), 1e-6 * peak**2)
-    return float(np.mean(10.0 * np.log10(peak**2 / mean)))
 
 
 def _written(path: Path, array: NDArray[Any]) -> tuple[dict[str, Any], str]:

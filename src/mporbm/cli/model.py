@@ -108,7 +108,7 @@ def compress(
 ) -> None:
     """Write the model with lower ranks; a dense RBM becomes an MPORBM."""
     from ..estimators import MPORBM, RBM
-    from .fit import parse_rank, parse_shape
+    from .config import parse_rank, parse_shape
 
     report = Report(quiet, as_json)
     files.check_output(output_file, force, ".safetensors")
@@ -164,7 +164,7 @@ def draw(
     from ..diagram import draw as diagram
 
     report = Report(quiet, as_json)
-    files.check_output(output_file, force, *files.FIGURE_SUFFIXES)
+    files.check_figure(output_file, force)
     estimator = files.read_model(model, report.shown)
     files.write_figure(output_file, diagram(estimator.machine_, what, core=core))
     report.finish({"output": str(output_file), "what": what}, f"{output_file}: {what}")

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import IO, Annotated, Any
@@ -20,7 +21,7 @@ HEARTBEAT = 30
 
 
 @contextlib.contextmanager
-def together(
+def joined_processes(
     distributed: bool,
     coordinator: str | None,
     num_processes: int | None,
@@ -92,7 +93,7 @@ def _run(command: Sequence[str], n_processes: int) -> int:
     program += ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", str(n_processes)]
     with contextlib.ExitStack() as stack:
         processes: list[subprocess.Popen[bytes]] = []
-        stack.callback(_end, processes)
+        stack.callback(end_processes, processes)
         # What the others say would say the same again; it matters if they fail alone.
         kept = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, n_processes)]
         for number, output in enumerate((None, *kept)):
@@ -102,7 +103,7 @@ def _run(command: Sequence[str], n_processes: int) -> int:
                 stderr=output,
             )
             processes.append(process)
-            _pin(process.pid, number, n_processes)
+            pin_to_cores(process.pid, number, n_processes)
         with _forwarded(processes):
             failed = _wait(processes)
         if failed is None:
@@ -134,7 +135,7 @@ def _explain(number: int, code: int, n_processes: int, kept: Sequence[IO[bytes]]
     print(f"mporbm: launch: process {number} {reason}{others}.", file=sys.stderr)
 
 
-def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def end_processes(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """End what still runs: who waits for one that is gone hears no signal but the last."""
     for process in processes:
         process.terminate()
@@ -168,14 +169,31 @@ def _forwarded(processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _pin(process: int, number: int, n_processes: int) -> None:
+def pin_to_cores(process: int, number: int, n_processes: int) -> None:
     """Give a process its share of the cores, if there are enough."""
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    cores = sorted(os.sched_getaffinity(0))
+    cores = available_cores()
     share = len(cores) // n_processes
-    if share:
+    if share and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(process, cores[number * share : (number + 1) * share])
+
+
+def available_cores() -> list[int]:
+    """Return the numbers of the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process when its parent is gone, which also decides about interrupts."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def free_port() -> int:

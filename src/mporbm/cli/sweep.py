@@ -1,20 +1,25 @@
 """`mporbm sweep`: compare many settings."""
 
+import contextlib
+import os
 import signal
+import subprocess
 import sys
 import threading
+import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from . import files
-from .fit import check_bytes
-from .grid import Grid, read_grid
 from .options import Json, Quiet
+from .processes import available_cores, end_processes, end_with_parent, pin_to_cores
 from .report import Report
+
+SECONDS_BETWEEN_LOOKS = 2.0
+"""How often progress is shown."""
 
 
 def sweep(
@@ -23,7 +28,8 @@ def sweep(
         typer.Argument(
             metavar="CONFIG.toml",
             help="Options of mporbm fit, under their names; data, the samples; and a table "
-            "\\[sweep] of options with lists of values. Paths begin at the folder of this file.",
+            "\\[sweep] of options with lists of values, or ranges of numbers. Paths begin at the "
+            "folder of this file.",
         ),
     ],
     out: Annotated[
@@ -33,29 +39,30 @@ def sweep(
             "-o",
             metavar="FOLDER",
             help="The folder of results. What is there already is not done again: start the same "
-            "command after an interruption, or with more values or seeds, and it goes on.",
+            "command after an interruption, or with more values or seeds, and it goes on. Start "
+            "it several times, also on other computers that share the folder, and they share the "
+            "work.",
         ),
     ],
     n_jobs: Annotated[
         int | None,
         typer.Option(
+            "--n-jobs",
+            "--jobs",
             min=1,
             help="How many processes work at once, each on its share of the cores; one for every "
             "core by default.",
         ),
     ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Let the workers of this Dask scheduler do the runs "
-            "(pip install 'mporbm\\[dask]').",
-        ),
-    ] = None,
+    session: Annotated[str | None, typer.Option(hidden=True)] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train with every combination of some options, with several seeds each, and compare.
+    r"""Train with many settings of some options, with several seeds each, and compare.
+
+    Tries every combination of the values of a table \[sweep]; or, where it has ranges such as
+    learning_rate = {low = 0.001, high = 0.1, log = true}, n_settings of them (20 by default),
+    chosen by Optuna (sampler = "tpe" or "random"), which gives up those that begin poorly.
 
     Settings are compared on validation samples: x_val, or a share of the samples
     (validation_fraction) that each seed chooses anew. By the pseudo-log-likelihood, for Gaussian
@@ -63,87 +70,64 @@ def sweep(
     neighbours among the features; measure names another one. Writes FOLDER/results.csv,
     FOLDER/runs.csv, FOLDER/sweep.png, and FOLDER/best.toml for mporbm fit --config.
     """
+    from .sweep_config import read_config
+
+    if session is not None:
+        end_with_parent(int(session.partition("-")[0]))
     report = Report(quiet, as_json)
-    if dask is not None and n_jobs is not None:
-        raise ValueError(f"n_jobs={n_jobs}: expected none with dask, whose workers are as many.")
     if out.exists() and not out.is_dir():
         raise FileExistsError(f"{out}: expected a folder, but it is a file.")
-    grid = read_grid(config)
-    trials, samples = _trials(grid, _read(grid))
-    out.mkdir(parents=True, exist_ok=True)
-    from ..training.file_lock import locked
+    asked = read_config(config)
+    samples = asked.read_samples()
+    from ..sweep import Search, rank
+    from .sweep_report import complain, facts, sentence, table, write_results
 
-    with locked(out):
-        _sweep(report, grid, trials, samples, out, n_jobs, dask)
-
-
-def _read(grid: Grid) -> dict[str, Any]:
-    """The arrays that a sweep is about; files that are missing are missed before JAX is loaded."""
-    arrays: dict[str, Any] = {"X": files.read_whole(grid.data), "X_val": None}
-    arrays |= {"y": None, "y_val": None}
-    if grid.x_val is not None:
-        arrays["X_val"] = files.read_whole(grid.x_val)
-        if arrays["X_val"].shape[1:] != arrays["X"].shape[1:]:
-            raise ValueError(
-                f"{grid.x_val}: expected samples of shape {arrays['X'].shape[1:]}, as {grid.data} "
-                f"has, got {arrays['X_val'].shape[1:]}."
-            )
-    if grid.y is not None:
-        arrays["y"] = files.read_labels(grid.y, len(arrays["X"]))
-    if grid.y_val is not None:
-        arrays["y_val"] = files.read_labels(grid.y_val, len(arrays["X_val"]))
-    return arrays
-
-
-def _trials(grid: Grid, arrays: dict[str, Any]) -> tuple[list[Any], Any]:
-    """The runs, one for each seed of each setting, and the samples."""
-    from ..sweep import Samples, Trial
-
-    made = [grid.made(setting) for setting in grid.settings]
-    if any(coding is None and e.visible_units == "bernoulli" for e, coding in made):
-        check_bytes(grid.data, arrays["X"])
-    trials = [
-        Trial(grid.options(setting), seed, estimator, coding)
-        for setting, (estimator, coding) in zip(grid.settings, made, strict=True)
-        for seed in grid.seeds
-    ]
-    return trials, Samples(**arrays, validation_fraction=made[0][0].validation_fraction)
-
-
-def _sweep(
-    report: Report,
-    grid: Grid,
-    trials: list[Any],
-    samples: Any,
-    out: Path,
-    n_jobs: int | None,
-    dask: str | None,
-) -> None:
-    """Do what is missing, write what was found, and say so."""
-    from ..sweep import perform_all, rank
-    from . import ranking as shown
-
+    search = Search(asked.plan, samples, out, session or f"{os.getpid()}-{uuid.uuid4().hex}")
+    if session is not None:
+        search.work()
+        return
+    command = [str(config), "--out", str(out), "--session", search.session, "--quiet"]
+    n_jobs = n_jobs or len(available_cores())
     try:
-        with _ended_by_signals():
-            outcomes = perform_all(
-                trials,
-                samples,
-                out / "runs",
-                n_jobs=n_jobs,
-                dask=dask,
-                shown=report.shown and sys.stderr.isatty(),
-            )
+        with _ended_by_signals(), report.busy("") as status:
+            search.bury()
+            while (missing := search.missing()) or search.n_to_choose():
+                search.enqueue(missing)
+                _work(search, command, min(n_jobs, len(missing) + search.n_to_choose()), status)
+                search.bury()
     except (KeyboardInterrupt, SystemExit):
         report.note(f"stopped; the same command goes on from what is done, which {out} keeps")
         raise
-    parts = zip(*[iter(outcomes)] * len(grid.seeds), strict=True)
-    ranking = rank(list(zip(grid.settings, parts, strict=True)), grid.measure)
-    shown.write(out, grid, ranking)
-    report.finish(shown.facts(out, ranking), shown.table(ranking), shown.sentence(out, ranking))
-    shown.complain(out, grid, ranking)
+    ranking = rank(search.outcomes(), asked.plan.measure)
+    write_results(out, asked, ranking)
+    report.finish(facts(out, ranking), table(ranking), sentence(out, ranking))
+    complain(out, asked, ranking)
 
 
-@contextmanager
+def _work(search: Any, command: list[str], n_jobs: int, status: Any) -> None:
+    """Let `n_jobs` processes work until nothing waits; a single one is this one."""
+    if n_jobs == 1:
+        search.work()
+        return
+    workers: list[subprocess.Popen[bytes]] = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(end_processes, workers)
+        for number in range(n_jobs):
+            workers.append(subprocess.Popen([sys.executable, "-m", "mporbm", "sweep", *command]))
+            pin_to_cores(workers[-1].pid, number, n_jobs)
+        looked = 0.0
+        while any(worker.poll() is None for worker in workers):
+            if status is not None and time.monotonic() - looked > SECONDS_BETWEEN_LOOKS:
+                status.update(f"{len(search.missing()) + search.n_to_choose()} settings to go")
+                looked = time.monotonic()
+            time.sleep(0.1)
+    for worker in workers:
+        # One that was killed has failed with its run; others have said why.
+        if worker.returncode > 0:
+            raise ChildProcessError(f"a process of the sweep has ended with {worker.returncode}")
+
+
+@contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
     """Within this context SIGTERM ends as SIGINT does: by an exception."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..cache import cache_folder
+from ..extras import extra
 
 DATA_VARIABLE = "MPORBM_DATA"
 TIMEOUT = 30.0
@@ -90,13 +91,13 @@ def _is_published(path: Path, remote: Remote) -> bool:
 
 
 def _download(dataset: str, remote: Remote) -> Path:
-    import pooch
-
     if remote.sha256 is None and not remote.checked_inside:
         raise DatasetNotFoundError(
             f"{dataset}: {remote.name} is not on this computer, and is not downloaded, because no "
             f"hash of it is known. {_advice(dataset, remote)}"
         )
+    with extra("datasets", f"{dataset}: {remote.name} is not on this computer"):
+        import pooch
     folder = cache_folder(dataset)
     known = None if remote.sha256 is None else f"sha256:{remote.sha256}"
     logger = pooch.get_logger()

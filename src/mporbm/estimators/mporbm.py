@@ -28,21 +28,21 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     Parameters
     ----------
     hidden_shape
-        (J_1..J_d), as many modes as the samples have; by default a third of each visible mode.
+        The shape (J_1..J_d) of the hidden layer, with as many modes as the samples have; by
+        default a third of each visible mode.
     visible_shape
-        (I_1..I_d); by default that of the samples. To be said if samples come flattened.
+        The shape (I_1..I_d) of the samples, to be said if they come flattened.
     visible_units
         ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
         standardised real ones.
     rank
-        A number, the largest rank of any bond, or one rank for every bond. What came out is
-        `ranks_`.
+        The largest rank of any bond, or one rank for every bond. What came out is `ranks_`.
     boundary
         ``"open"``, or ``"periodic"`` for a ring of cores.
     scheme
         Which cores an update moves: ``"aop"`` one after the other (CD-AOP, Algorithm 1), ``"su"``
-        all at once (CD-SU), ``"two-site"`` two neighbours as one, so that ranks change: up to
-        `rank`, and down to what `rank_tolerance` leaves.
+        all at once (CD-SU), ``"two-site"`` two neighbours as one, so that ranks adapt. They then
+        rise up to `rank`, and fall to what `rank_tolerance` leaves.
     gauge
         ``"canonical"`` makes steps independent of the gauge, so that a learning rate means the
         same for every rank; None is the paper's plain rule.
@@ -55,35 +55,45 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     n_gibbs
         K, the Gibbs steps of each update.
     learning_rate
-        The paper's alpha, for cores and biases; ``"auto"`` finds rates by the scale of the data
-        and the number of updates (`mporbm.learning.automatic_rates`).
+        The paper's alpha, for cores and biases, or ``"auto"``: found by the scale of the data and
+        the number of updates (`mporbm.learning.automatic_rates`).
     schedule
         How the rate changes over the epochs: ``"constant"``, or ``"linear"`` or ``"cosine"`` down
         to 0.
     momentum
-        The paper's gamma.
+        The paper's gamma, the share of each step that is added to the next one.
     weight_decay
         How strongly weights are pulled to 0.
-    sparsity_target, sparsity_cost
-        The share of samples for which a hidden unit should be on, and how strongly it is held to
-        that; no target by default.
+    sparsity_target
+        The share of samples for which a hidden unit should be on; by default any share will do.
+    sparsity_cost
+        How strongly hidden units are held to `sparsity_target`.
     init
-        ``"data"`` starts with a visible bias at the base rates of the units and, unless periodic,
-        with small weights that look where the samples vary (`mporbm.learning.start`);
-        ``"random"`` with random weights and no biases, as Algorithm 1 does.
-    batch_size, n_iter
-        Samples of a batch, and passes over the data (epochs).
-    early_stopping, validation_fraction, n_iter_no_change
-        Whether to stop after `n_iter_no_change` epochs without a better score of samples set
-        aside, and to keep the best machine.
+        How weights and biases begin: by the ``"data"``, or ``"random"`` as in Algorithm 1. By the
+        data they begin with a visible bias at the base rates of the units and, unless periodic,
+        with small weights that look where the samples vary (`mporbm.learning.start`); at random
+        with no biases.
+    batch_size
+        The number of samples in a batch.
+    n_iter
+        Passes over the data (epochs).
+    early_stopping
+        Whether to stop when samples set aside get no better score, and to keep the best machine.
+    validation_fraction
+        The share of samples that early stopping sets aside.
+    n_iter_no_change
+        How many epochs early stopping waits for a better score.
     on_divergence
         When fields grow out of bounds: ``"stop"`` with the last good parameters and a warning, or
         ``"back-off"`` to a quarter of the rate and go on from there.
     warm_start
         Whether `fit` goes on from what was learnt before.
-    checkpoint, checkpoint_interval
-        A file to save the state of the training in after every so many epochs and when a signal
-        ends it. A `fit` that finds its own checkpoint there goes on from it.
+    checkpoint
+        The file that an interrupted training goes on from. The state of the training is saved in
+        it when a signal ends it, and after every `checkpoint_interval` epochs; a `fit` that finds
+        its own checkpoint there goes on from it.
+    checkpoint_interval
+        The number of epochs between checkpoints.
     feature
         What `transform` gives: ``"probability"`` that a hidden unit is on, the ``"field"`` before
         the sigmoid (keeps distances that saturation loses), or a random ``"state"``.

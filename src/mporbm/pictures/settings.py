@@ -77,6 +77,60 @@ def setting_curves(
     return figure
 
 
+def setting_scatter(
+    space: Mapping[str, Sequence[Any]],
+    values: Mapping[tuple[Any, ...], Sequence[float]],
+    *,
+    best: tuple[Any, ...] | None = None,
+    like_the_best: Sequence[tuple[Any, ...]] = (),
+    ylabel: str = "",
+) -> Figure:
+    """A measure of settings that were sampled, as means over seeds, against each option.
+
+    Parameters
+    ----------
+    space
+        For the name of each option its values, or a range with ``log`` that tells whether its
+        axis is logarithmic.
+    values
+        For each setting, a value of every option, what was measured for each seed.
+    best, like_the_best
+        The setting to mark as the best, and those that cannot be told apart from it.
+
+    Examples
+    --------
+    >>> from mporbm.pictures import setting_scatter
+    >>> values = {("2", "0.01"): [-5.1, -5.0], ("5", "0.031"): [-4.1, -4.3]}
+    >>> space = {"rank": ["2", "5"], "learning_rate": (0.01, 0.1)}
+    >>> figure = setting_scatter(space, values, best=("5", "0.031"), ylabel="score")
+    """
+    n_rows, n_columns = -(-len(space) // COLUMNS), min(len(space), COLUMNS)
+    figure = Figure(figsize=(1.6 + 2.6 * n_columns, 0.4 + 2.8 * n_rows), layout="constrained")
+    axes: Any = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
+    marks = {BEST: [] if best is None else [best], LIKE_THE_BEST: list(like_the_best)}
+    means = {setting: _mean(measured) for setting, measured in values.items()}
+    for number, (axis, (name, chosen)) in enumerate(zip(axes.flat, space.items(), strict=False)):
+        listed = isinstance(chosen, list)
+        places = {s: chosen.index(s[number]) if listed else float(s[number]) for s in values}
+        axis.plot(list(places.values()), list(means.values()), "o", markersize=4)
+        for mark, settings in marks.items():
+            if settings:
+                where = [places[s] for s in settings], [means[s] for s in settings]
+                axis.plot(*where, label=mark, **_mark(mark))
+        if listed:
+            axis.set_xticks(range(len(chosen)), chosen)
+        elif getattr(chosen, "log", False):
+            axis.set_xscale("log")
+        axis.set_xlabel(name)
+        tidy(axis)
+    for axis in axes.flat[len(space) :]:
+        axis.set_axis_off()
+    for axis in axes[:, 0]:
+        axis.set_ylabel(ylabel)
+    add_legend(axes[0, -1])
+    return figure
+
+
 def _draw_panel(
     axis: Axes,
     swept: Mapping[str, Sequence[str]],

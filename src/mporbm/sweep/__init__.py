@@ -1,16 +1,19 @@
 """Sweeps over settings: many trainings, each kept once it is done, and what tells them apart."""
 
+from .plan import Plan, Range
 from .ranking import MEASURES, Ranked, Ranking, rank
-from .run_cache import perform_all
+from .run import Run
 from .samples import Samples
-from .trial import Trial
+from .search import Search
 
 __all__ = [
     "MEASURES",
+    "Plan",
+    "Range",
     "Ranked",
     "Ranking",
+    "Run",
     "Samples",
-    "Trial",
-    "perform_all",
+    "Search",
     "rank",
 ]

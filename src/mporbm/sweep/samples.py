@@ -1,23 +1,19 @@
 """What the runs of a sweep learn from, and the validation samples that they are compared on."""
 
-import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
-
-ARRAYS = ("X", "X_val", "y", "y_val")
-BLOCK = 1024
-"""How many samples are read at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Samples and perhaps their labels, for training and for validation.
 
-    Without `X_val` a share of X is set aside: which samples, is up to the seed of a run alone, so
-    that all settings of a seed are compared on the same ones.
+    Without `X_val` a share of X is set aside. The seed of a run alone chooses which samples, so
+    that all settings are compared on the same ones, seed by seed.
     """
 
     X: Any
@@ -34,41 +30,20 @@ class Samples:
             )
 
     def _n_held(self) -> int:
-        """How many samples are set aside, at least one."""
+        """Return how many samples are set aside, at least one."""
         return math.ceil(self.validation_fraction * len(self.X))
 
     def split(self, seed: int) -> "Samples":
-        """The samples of the runs with a seed, those for validation apart."""
+        """Return the samples of the runs with a seed, those for validation apart."""
         if self.X_val is not None:
             return self
         held = np.zeros(len(self.X), bool)
         held[np.random.default_rng(seed).permutation(len(held))[: self._n_held()]] = True
-        return Samples(
-            self.X[~held],
-            self.X[held],
-            None if self.y is None else self.y[~held],
-            None if self.y is None else self.y[held],
-        )
-
-    def in_memory(self) -> "Samples":
-        """The same, without references to files."""
-        copies: dict[str, Any] = {}
-        for name in ARRAYS:
-            array = getattr(self, name)
-            copies[name] = None if array is None else np.asarray(array)
-        return replace(self, **copies)
+        y = (None, None) if self.y is None else (self.y[~held], self.y[held])
+        return Samples(self.X[~held], self.X[held], *y)
 
     def fingerprint(self) -> str:
-        """A hash of all that is here."""
-        digest = hashlib.sha256()
-        for name in ARRAYS:
-            array = getattr(self, name)
-            if array is None:
-                digest.update(b"none")
-                continue
-            digest.update(f"{array.shape} {array.dtype.str}".encode())
-            for start in range(0, len(array), BLOCK):
-                digest.update(np.ascontiguousarray(array[start : start + BLOCK]).data)
-        if self.X_val is None:
-            digest.update(f"{self.validation_fraction!r}".encode())
-        return digest.hexdigest()
+        """Return a hash of all samples and labels, and of the share that is set aside."""
+        fraction = self.validation_fraction if self.X_val is None else None
+        arrays = [None if a is None else np.ascontiguousarray(a) for a in (self.X, self.X_val)]
+        return str(joblib.hash((*arrays, self.y, self.y_val, fraction)))

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..extras import extra
 from .mpo import MPO
 from .mps import MPS
 
@@ -96,9 +97,5 @@ def _check_train(train: object) -> None:
 
 
 def _import(module: str, function: str) -> Any:
-    try:
+    with extra("quimb", f"mporbm.tensor.{function}"):
         return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f'{function} needs {module.split(".")[0]}; install it with pip install "mporbm[quimb]".'
-        ) from error

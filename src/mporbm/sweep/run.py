@@ -1,5 +1,7 @@
 """One training of a sweep, and what it is worth on validation samples."""
 
+import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,16 +11,26 @@ import numpy as np
 from sklearn.base import clone
 
 from ..evaluation import neighbours
-from ..evaluation.run_cache import Outcome, outcome_path
-from .samples import BLOCK, Samples
+from ..evaluation.run_cache import Outcome, outcome_path, read_outcome, write_outcome
+from ..training import DivergenceWarning
+from ..training.file_lock import locked
+from .samples import Samples
 
-REVISION = 1
+REVISION = 2
 """To be raised when outcomes change, so that those that were kept are made again."""
+BLOCK = 1024
+"""How many samples are reconstructed at once."""
+SECONDS_BETWEEN_LOOKS = 0.2
+FAILURES = (
+    *(ArithmeticError, LookupError, MemoryError, OSError, RuntimeError),
+    *(TypeError, ValueError),
+)
+"""What settings, samples and computers cause; anything else is a mistake in here, to be seen."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A setting with a seed.
+class Run:
+    """A training with the options of a setting and a seed.
 
     Parameters
     ----------
@@ -36,14 +48,38 @@ class Trial:
     coding: Any = field(default=None, compare=False)
 
     def path(self, folder: Path, fingerprint: str) -> Path:
-        """The file of its outcome with the samples of a fingerprint."""
-        return outcome_path(folder, "run", {**self.about(fingerprint), "revision": REVISION})
+        """Return the file of the outcome with the samples of a fingerprint."""
+        return outcome_path(folder, "run", {**self._about(fingerprint), "revision": REVISION})
 
-    def about(self, fingerprint: str) -> dict[str, Any]:
-        """What its outcome is the outcome of."""
+    def _about(self, fingerprint: str) -> dict[str, Any]:
         return {"options": dict(self.options), "seed": self.seed, "samples": fingerprint}
 
-    def run(self, samples: Samples) -> Outcome:
+    def perform(self, samples: Samples, folder: Path, fingerprint: str) -> Outcome:
+        """Return the outcome that is kept, or make and keep it; a failure is told, not kept.
+
+        No two processes make the same one: who comes second waits for the first.
+        """
+        path = self.path(folder, fingerprint)
+        while True:
+            try:
+                with locked(path):
+                    if (found := read_outcome(path)) is not None:
+                        return found
+                    start = time.perf_counter()
+                    try:
+                        with warnings.catch_warnings():
+                            # Outcomes tell of it.
+                            warnings.simplefilter("ignore", DivergenceWarning)
+                            outcome = self.train(samples)
+                    except FAILURES as error:
+                        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                        return {"status": "failed", "reason": reason}
+                    seconds = time.perf_counter() - start
+                    write_outcome(path, self._about(fingerprint), outcome, seconds)
+            except BlockingIOError:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def train(self, samples: Samples) -> Outcome:
         """Train, and measure on validation samples."""
         parts = samples.split(self.seed)
         learnt, held = parts.X, parts.X_val
@@ -71,7 +107,7 @@ class Trial:
 
 
 def _reconstruction_error(estimator: Any, rows: Any) -> float:
-    """The mean square of ``V - E[V | E[H | V]]`` over units and samples."""
+    """Return the mean square of ``V - E[V | E[H | V]]`` over units and samples."""
     total = 0.0
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]

@@ -1,12 +1,17 @@
 """A run measures its training on samples that it has not seen."""
 
+import threading
+import time
+from unittest import mock
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.neighbors import KNeighborsClassifier
 
 from mporbm import MPORBM, RBM, Binarize, BitPlanes
-from mporbm.sweep import Samples, Trial
+from mporbm.evaluation.run_cache import read_outcome
+from mporbm.sweep import Run, Samples
 
 COMMON = {"n_iter": 2, "batch_size": 10}
 
@@ -64,16 +69,66 @@ def test_fingerprints_tell_samples_apart(rng):
     assert Samples(x, x, validation_fraction=0.3).fingerprint() == variants[5].fingerprint()
 
 
-# Trials
+# Runs
+
+
+def test_outcomes_are_kept_and_failures_are_not(tmp_path, samples, monkeypatch):
+    made = []
+
+    def train(run, samples):
+        made.append(run.seed)
+        if len(made) == 1:
+            raise ValueError("it cannot\n be done")
+        return {"status": "done", "measures": {"reconstruction_error": 0.5}}
+
+    monkeypatch.setattr(Run, "train", train)
+    run = Run({"rank": 2}, 3, MPORBM())
+    reason = "ValueError: it cannot be done"
+    assert run.perform(samples, tmp_path, "a") == {"status": "failed", "reason": reason}
+    assert list(tmp_path.iterdir()) == []
+    outcome = run.perform(samples, tmp_path, "a")
+    assert (outcome["status"], outcome["measures"]) == ("done", {"reconstruction_error": 0.5})
+    assert run.perform(samples, tmp_path, "a") == outcome == read_outcome(run.path(tmp_path, "a"))
+    assert made == [3, 3]
+    # A spoilt file is made again.
+    run.path(tmp_path, "a").write_text("{")
+    assert run.perform(samples, tmp_path, "a")["status"] == "done"
+    assert made == [3, 3, 3]
+
+
+def test_mistakes_of_the_program_are_not_taken_for_failures(tmp_path, samples, monkeypatch):
+    monkeypatch.setattr(Run, "train", mock.Mock(side_effect=AttributeError("no such thing")))
+    with pytest.raises(AttributeError, match="no such thing"):
+        Run({}, 0, MPORBM()).perform(samples, tmp_path, "a")
+
+
+def test_one_process_waits_for_what_another_one_makes(tmp_path, samples, monkeypatch):
+    made, begun = [], threading.Event()
+
+    def train(run, samples):
+        begun.set()
+        time.sleep(0.3)
+        made.append(threading.get_ident())
+        return {"status": "done", "measures": {}}
+
+    monkeypatch.setattr(Run, "train", train)
+    run, found = Run({}, 0, MPORBM()), []
+    thread = threading.Thread(target=lambda: found.append(run.perform(samples, tmp_path, "a")))
+    thread.start()
+    begun.wait()
+    found.append(run.perform(samples, tmp_path, "a"))
+    thread.join()
+    assert found[0] == found[1]
+    assert len(made) == 1
 
 
 def test_what_was_asked_makes_the_name(tmp_path):
-    trial = Trial({"rank": 2, "momentum": 0.5}, 0, MPORBM())
-    paths = [trial.path(tmp_path, "a"), trial.path(tmp_path, "b")]
-    paths += [Trial(options, 0, None).path(tmp_path, "a") for options in ({"rank": 2}, {"rank": 3})]
-    paths.append(Trial(trial.options, 1, MPORBM()).path(tmp_path, "a"))
+    run = Run({"rank": 2, "momentum": 0.5}, 0, MPORBM())
+    paths = [run.path(tmp_path, "a"), run.path(tmp_path, "b")]
+    paths += [Run(options, 0, None).path(tmp_path, "a") for options in ({"rank": 2}, {"rank": 3})]
+    paths.append(Run(run.options, 1, MPORBM()).path(tmp_path, "a"))
     assert len({*paths}) == 5
-    swapped = Trial({"momentum": 0.5, "rank": 2}, 0, RBM())
+    swapped = Run({"momentum": 0.5, "rank": 2}, 0, RBM())
     assert swapped.path(tmp_path, "a") == paths[0]
 
 
@@ -85,7 +140,7 @@ def test_measures_are_those_of_the_estimator(rng, kind):
     x = x > 99 if kind == "plain" else x
     y = rng.integers(3, size=30)
     estimator = MPORBM(hidden, rank=2, **COMMON)
-    found = Trial({}, 5, estimator, coding).run(Samples(x, y=y, validation_fraction=0.3))
+    found = Run({}, 5, estimator, coding).train(Samples(x, y=y, validation_fraction=0.3))
 
     parts = Samples(x, y=y, validation_fraction=0.3).split(5)
     learnt, held = parts.X, parts.X_val
@@ -103,31 +158,31 @@ def test_measures_are_those_of_the_estimator(rng, kind):
     }
     assert (found["status"], found["n_iter"]) == ("done", 2)
     assert found["n_parameters"] == model.n_parameters_
-    # The estimator of the trial is as it was.
+    # The estimator of the run is as it was.
     assert not hasattr(estimator, "machine_")
     assert estimator.random_state is None
 
 
 def test_gaussian_units_have_no_pseudo_likelihood(rng):
     estimator = RBM((2,), visible_units="gaussian", **COMMON)
-    found = Trial({}, 0, estimator).run(Samples(rng.normal(size=(20, 4))))
+    found = Run({}, 0, estimator).train(Samples(rng.normal(size=(20, 4))))
     assert found["measures"].keys() == {"reconstruction_error"}
 
 
-@pytest.mark.filterwarnings("ignore::mporbm.learning.DivergenceWarning")
+@pytest.mark.filterwarnings("ignore::mporbm.training.DivergenceWarning")
 def test_divergence_is_told(samples):
     estimator = RBM((2,), learning_rate=1e6, **COMMON)
-    found = Trial({}, 0, estimator).run(samples)
+    found = Run({}, 0, estimator).train(samples)
     assert (found["status"], found["n_iter"]) == ("diverged", 0)
     stopping = RBM((2,), learning_rate=1e6, early_stopping=True, **COMMON)
-    assert Trial({}, 0, stopping).run(samples)["status"] == "diverged"
+    assert Run({}, 0, stopping).train(samples)["status"] == "diverged"
 
 
 def test_an_early_stop_is_no_divergence(samples):
     """By the samples that the sweep compares by, not by others that are set aside."""
     options = {"early_stopping": True, "n_iter_no_change": 1, "learning_rate": 0.5}
     estimator = RBM((2,), n_iter=50, batch_size=10, **options)
-    found = Trial({}, 0, estimator).run(samples)
+    found = Run({}, 0, estimator).train(samples)
     assert found["status"] == "done"
     assert 1 < found["n_iter"] < 50
     model = RBM((2,), n_iter=50, batch_size=10, random_state=0, **options)

@@ -1,4 +1,4 @@
-"""Compiled programs are kept from process to process."""
+"""Compiled programs are kept from process to process, if the user asks for it."""
 
 import os
 import subprocess
@@ -6,16 +6,18 @@ import sys
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
-from mporbm.estimators.compilation import keep_compiled
+from mporbm import RBM, enable_compilation_cache
 
 SCRIPT = """
 import logging
 import numpy as np
-from mporbm import RBM
+from mporbm import RBM, enable_compilation_cache
 
+enable_compilation_cache()
 seen = []
 logging.getLogger("jax._src.compiler").addHandler(type("Seen", (logging.Handler,), {
     "emit": lambda self, record: seen.append(record.getMessage())})())
@@ -57,24 +59,41 @@ def config(monkeypatch, tmp_path):
     reset_cache()
 
 
+def test_training_and_inference_leave_jax_as_it_is(config, tmp_path):
+    before = dict(config.values)
+    model = RBM(2, n_iter=1, batch_size=4, random_state=0).fit(np.eye(4))
+    model.partial_fit(np.eye(4)).transform(np.eye(4))
+    assert dict(config.values) == before
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_that_is_asked_for_is_used(config, tmp_path):
+    config.update("jax_enable_compilation_cache", False)
+    config.update("jax_compilation_cache_dir", "elsewhere")
+    enable_compilation_cache(tmp_path / "mine")
+    assert config.jax_enable_compilation_cache
+    assert config.jax_compilation_cache_dir == str(tmp_path / "mine")
+    assert (tmp_path / "mine").is_dir()
+
+
 def test_what_jax_was_told_holds(config, tmp_path):
     config.update("jax_compilation_cache_dir", "elsewhere")
-    keep_compiled.__wrapped__()
+    enable_compilation_cache()
     assert config.jax_compilation_cache_dir == "elsewhere"
     config.update("jax_compilation_cache_dir", None)
     config.update("jax_enable_compilation_cache", False)
-    keep_compiled.__wrapped__()
+    enable_compilation_cache()
     assert config.jax_compilation_cache_dir is None
     assert not (tmp_path / "cache").exists()
 
 
 def test_a_folder_that_cannot_be_written_does_no_harm(config, tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("a file, not a folder")
-    keep_compiled.__wrapped__()
+    enable_compilation_cache()
     assert config.jax_compilation_cache_dir is None
     (tmp_path / "cache").unlink()
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    keep_compiled.__wrapped__()
+    enable_compilation_cache()
     assert config.jax_compilation_cache_dir is None
 
 
@@ -82,12 +101,12 @@ def test_each_kind_of_processor_has_a_folder(config, tmp_path, monkeypatch):
     for flags in ("flags : avx2", "flags : avx2 avx512f", "Features : neon", "Features : sve"):
         monkeypatch.setattr(Path, "read_text", lambda *_, flags=flags, **__: f"cpu\n{flags}\n")
         config.update("jax_compilation_cache_dir", None)
-        keep_compiled.__wrapped__()
+        enable_compilation_cache()
         assert Path(config.jax_compilation_cache_dir).parent == tmp_path / "cache" / "compiled"
     assert len([*(tmp_path / "cache" / "compiled").iterdir()]) == 4
 
 
 def test_a_time_that_was_asked_for_stays(config):
     config.update("jax_persistent_cache_min_compile_time_secs", 7.0)
-    keep_compiled.__wrapped__()
+    enable_compilation_cache()
     assert config.jax_persistent_cache_min_compile_time_secs == 7.0

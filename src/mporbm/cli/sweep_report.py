@@ -1,4 +1,4 @@
-"""Settings that were compared, as a table, files and a picture."""
+"""Settings that a sweep has compared, as a table, files and a picture."""
 
 import csv
 import io
@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.table import Table
 
-from ..evaluation.run_cache import write_text
+from ..atomic import write_text
 from ..sweep import MEASURES, Ranked, Ranking
 from . import files
-from .grid import Grid
+from .sweep_config import SweepConfig
 
 TITLES = {
     "pseudo_log_likelihood": ("pseudo-log-likelihood", "nats", 2),
@@ -20,20 +20,23 @@ TITLES = {
     "nearest_neighbour_error": ("1-NN error", "%", 1),
 }
 """The title, the unit and the digits of each measure."""
+STATUSES = ("done", "diverged", "failed", "pruned")
 N_NAMED = 5
 """The most settings that a sentence names."""
 
 
-def write(out: Path, grid: Grid, ranking: Ranking) -> None:
+def write_results(out: Path, asked: SweepConfig, ranking: Ranking) -> None:
     """Write the table, all runs, the picture and the best setting."""
-    from ..pictures import setting_curves
+    from ..pictures import setting_curves, setting_scatter
 
     write_text(out / "results.csv", _csv([_row(ranking, s) for s in ranking.settings]))
-    write_text(out / "runs.csv", _csv(_runs(grid, ranking)))
+    write_text(out / "runs.csv", _csv(_runs(asked, ranking)))
     title, unit, _ = TITLES[ranking.measure]
-    best = ranking.best
-    figure = setting_curves(
-        {name: [text(value) for value in values] for name, values in grid.swept.items()},
+    best, space = ranking.best, asked.plan.space
+    is_grid = asked.plan.sampler == "grid"
+    draw: Any = setting_curves if is_grid else setting_scatter
+    figure = draw(
+        {n: list(map(text, v)) if isinstance(v, list) else v for n, v in space.items()},
         {_key(s): s.values(ranking.measure) for s in ranking.settings if s.place is not None},
         best=None if best is None else _key(best),
         like_the_best=[_key(setting) for setting in ranking.like_the_best],
@@ -44,7 +47,7 @@ def write(out: Path, grid: Grid, ranking: Ranking) -> None:
         # That of another sweep would be taken for the best of this one.
         (out / "best.toml").unlink(missing_ok=True)
     else:
-        write_text(out / "best.toml", _toml(grid, ranking, best))
+        write_text(out / "best.toml", _toml(asked, ranking, best))
 
 
 def facts(out: Path, ranking: Ranking) -> dict[str, Any]:
@@ -60,7 +63,7 @@ def facts(out: Path, ranking: Ranking) -> dict[str, Any]:
                 "options": setting.options,
                 "place": setting.place,
                 "told_apart": setting.told_apart,
-                "runs": {name: setting.count(name) for name in ("done", "diverged", "failed")},
+                "runs": {name: setting.count(name) for name in STATUSES},
                 "measures": {
                     name: {"mean": setting.mean(name), "std": setting.std(name)}
                     for name in _measured(ranking)
@@ -111,16 +114,17 @@ def sentence(out: Path, ranking: Ranking) -> str:
     return f"{said}\nNot told apart from it: {some}{more}"
 
 
-def complain(out: Path, grid: Grid, ranking: Ranking) -> None:
+def complain(out: Path, asked: SweepConfig, ranking: Ranking) -> None:
     """Refuse to end well if runs failed, or if there is nothing to choose from."""
-    failed = [run for run in _runs(grid, ranking) if run["status"] == "failed"]
+    failed = [run for run in _runs(asked, ranking) if run["status"] == "failed"]
     if failed:
         first = failed[0]
-        which = named({name: first[name] for name in grid.swept})
+        which = named({name: first[name] for name in asked.plan.space})
+        n_runs = len(asked.plan.seeds) * len(ranking.settings)
         raise ChildProcessError(
-            f"{len(failed)} of {len(grid.seeds) * len(ranking.settings)} runs failed, which the "
-            f"same command tries again; the others are kept in {out}; the first is {which}, seed "
-            f"{first['seed']}: {first['reason']}"
+            f"{len(failed)} of {n_runs} runs failed, which the same command tries again; the "
+            f"others are kept in {out}; the first is {which}, seed {first['seed']}: "
+            f"{first['reason']}"
         )
     if ranking.best is None:
         raise ValueError(
@@ -160,7 +164,7 @@ def _mean_and_spread(setting: Ranked, measure: str) -> str:
 
 def _remark(setting: Ranked) -> str:
     n_runs, said = len(setting.outcomes), []
-    for status in ("diverged", "failed"):
+    for status in STATUSES[1:]:
         if number := setting.count(status):
             said.append(f"{number} of {n_runs} {status}")
     if setting.place == 1:
@@ -174,13 +178,13 @@ def _row(ranking: Ranking, setting: Ranked) -> dict[str, Any]:
     """A setting as a line of the table that programs read."""
     row: dict[str, Any] = {name: text(value) for name, value in setting.options.items()}
     row |= {"place": setting.place, "told_apart": setting.told_apart}
-    row |= {f"n_{name}": setting.count(name) for name in ("done", "diverged", "failed")}
+    row |= {f"n_{name}": setting.count(name) for name in STATUSES}
     for measure in _measured(ranking):
         row |= {f"{measure}_mean": setting.mean(measure), f"{measure}_std": setting.std(measure)}
     return row | {name: setting.mean(name) for name in ("n_parameters", "seconds")}
 
 
-def _runs(grid: Grid, ranking: Ranking) -> list[dict[str, Any]]:
+def _runs(asked: SweepConfig, ranking: Ranking) -> list[dict[str, Any]]:
     """Every run by itself."""
     others = ("n_iter", "n_parameters", "seconds", "reason")
     return [
@@ -189,7 +193,7 @@ def _runs(grid: Grid, ranking: Ranking) -> list[dict[str, Any]]:
         | {name: outcome.get("measures", {}).get(name) for name in _measured(ranking)}
         | {name: outcome.get(name) for name in others}
         for setting in ranking.settings
-        for seed, outcome in zip(grid.seeds, setting.outcomes, strict=True)
+        for seed, outcome in zip(asked.plan.seeds, setting.outcomes, strict=True)
     ]
 
 
@@ -201,19 +205,19 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return file.getvalue()
 
 
-def _toml(grid: Grid, ranking: Ranking, best: Ranked) -> str:
+def _toml(asked: SweepConfig, ranking: Ranking, best: Ranked) -> str:
     """The best setting as `mporbm fit --config` takes it."""
     title, unit, _ = TITLES[ranking.measure]
     lines = [
         "# mporbm fit DATA --config best.toml -o model.safetensors",
         f"# The best of {len(ranking.settings)} settings: validation {title} "
-        f"{_mean_and_spread(best, ranking.measure)} {unit}, {len(grid.seeds)} seeds.",
+        f"{_mean_and_spread(best, ranking.measure)} {unit}, {len(asked.plan.seeds)} seeds.",
     ]
     lines += [f"# Not told apart: {named(setting.options)}" for setting in ranking.like_the_best]
-    options = grid.options(dict(best.options))
-    if grid.x_val is not None:
-        options["x_val"] = str(Path(grid.x_val).absolute())
-    options["seed"] = grid.seeds[0]
+    options = {**asked.plan.common, **best.options}
+    if asked.x_val is not None:
+        options["x_val"] = str(Path(asked.x_val).absolute())
+    options["seed"] = asked.plan.seeds[0]
     # JSON's strings, numbers and lists of them are TOML's.
     lines += [f"{k} = {json.dumps(value, ensure_ascii=False)}" for k, value in options.items()]
     return "\n".join(lines) + "\n"

@@ -1,0 +1,213 @@
+"""Options of `mporbm fit`, made from the fields of the estimators and their documentation."""
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+
+MODELS = ("MPORBM", "RBM", "MvRBM", "TvRBM")
+"""The estimators that can be fitted, by name; the first is the default, and documents all."""
+NOT_OFFERED = ("feature", "output", "verbose", "warm_start")
+"""Parameters of other commands, or of Python alone."""
+RENAMED = {"random_state": "seed"}
+
+MACHINE, DATA, LEARNING, STOPPING = "The machine", "The data", "Learning", "Stopping and resuming"
+PANELS = {
+    **dict.fromkeys(("hidden_shape", "visible_shape", "visible_units", "rank"), MACHINE),
+    **dict.fromkeys(("boundary", "init"), MACHINE),
+    **dict.fromkeys(("early_stopping", "validation_fraction", "n_iter_no_change"), STOPPING),
+    **dict.fromkeys(("on_divergence", "checkpoint", "checkpoint_interval"), STOPPING),
+}
+"""Where help shows parameters; others are shown with those of learning."""
+DEFAULTS = {"checkpoint": "MODEL.checkpoint, removed in the end"}
+"""Defaults of the command that are not those of the estimators."""
+
+SHAPE, RANK, RATE, SEED, FILE = "SHAPE", "RANK", "RATE", "SEED", "FILE"
+WRITTEN = {
+    **{"hidden_shape": SHAPE, "visible_shape": SHAPE, "rank": RANK, "learning_rate": RATE},
+    **{"random_state": SEED, "checkpoint": FILE},
+}
+"""Parameters whose values are written in a way of their own."""
+MOST_HELP = 200
+"""The longest help of an option, in characters."""
+
+
+@dataclass(frozen=True)
+class FitOption:
+    """An option of `mporbm fit`, on the command line and in configuration files.
+
+    Attributes
+    ----------
+    name
+        The option as Python and configuration files have it, such as ``n_iter``.
+    kind
+        What its values are: `bool`, `int`, `float`, `str`, or a way of writing them (`WRITTEN`).
+    help, panel
+        What ``--help`` says, and in which group of options.
+    choices
+        The only values that it can have, if there are such.
+    parameter
+        The parameter of the estimators that it sets, if it sets one.
+    """
+
+    name: str
+    kind: Any
+    help: str
+    panel: str
+    choices: tuple[str, ...] = ()
+    parameter: str | None = None
+
+    def as_parameter(self) -> inspect.Parameter:
+        """Return the option as a parameter of a command: None where it is not given."""
+        flag = f"--{self.name.replace('_', '-')}"
+        hint, more = self.kind, dict[str, Any]()
+        if self.choices:
+            hint = Literal.__getitem__(self.choices)
+        elif self.kind is bool:
+            flag = f"{flag}/--no-{flag[2:]}"
+        elif self.kind == SEED:
+            hint, more = int, {"min": 0}
+        elif isinstance(self.kind, str):
+            hint, more = str, {"metavar": self.kind}
+        option = typer.Option(
+            flag,
+            # A bracket would be taken as markup.
+            help=self.help.replace("[", r"\["),
+            rich_help_panel=self.panel,
+            show_default=False,
+            **more,
+        )
+        return inspect.Parameter(
+            self.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=Annotated[hint | None, option],
+        )
+
+
+OWN_OPTIONS = (
+    FitOption(
+        "model",
+        str,
+        f"The machine: MPO, dense, Kronecker or CP coupling. [default: {MODELS[0].lower()}]",
+        MACHINE,
+        tuple(name.lower() for name in MODELS),
+    ),
+    FitOption("binarize", float, "Make values binary: are they above this number?", DATA),
+    FitOption(
+        "bit_planes", int, "Code whole numbers by this many bits, as an additional mode.", DATA
+    ),
+    FitOption("gray", bool, "Bit planes in Gray code.", DATA),
+    FitOption(
+        "coded_shape", SHAPE, "The shape of the samples as bit planes, such as 100,100,10.", DATA
+    ),
+    FitOption("x_val", "DATA", "Samples to watch for overfitting and to stop early by.", DATA),
+)
+"""Options that are no parameters of estimators."""
+
+
+def estimator_class(model: str) -> Any:
+    """Return the class of an estimator by the name that the option `model` has for it."""
+    import mporbm
+
+    return getattr(mporbm, next(name for name in MODELS if name.lower() == model))
+
+
+def fit_options() -> dict[str, FitOption]:
+    """Return all options of `mporbm fit` by their names; for them JAX is loaded."""
+    made = [*OWN_OPTIONS, *_estimator_options()]
+    made.sort(key=lambda option: (MACHINE, DATA, LEARNING, STOPPING).index(option.panel))
+    return {option.name: option for option in made}
+
+
+def _estimator_options() -> Iterator[FitOption]:
+    """Yield an option for each parameter of the estimators, in the order of their documentation."""
+    classes = [estimator_class(model.lower()) for model in MODELS]
+    fields = {f.name: (f, cls) for cls in reversed(classes) for f in dataclasses.fields(cls)}
+    texts = documented_parameters(classes[0].__doc__ or "")
+    names = [name for name in texts if name in fields]
+    for name in [*names, *(name for name in fields if name not in texts)]:
+        field, cls = fields[name]
+        if name in NOT_OFFERED:
+            continue
+        hint = get_type_hints(cls)[name]
+        choices = choices_of(name, hint)
+        yield FitOption(
+            name=RENAMED.get(name, name),
+            kind=WRITTEN.get(name, str if choices else _plain_type(hint)),
+            help=_help(texts.get(name, ""), DEFAULTS.get(name, field.default), choices),
+            panel=PANELS.get(name, LEARNING),
+            choices=choices,
+            parameter=name,
+        )
+
+
+FORMER_CHOICES = {
+    "visible_units": ("bernoulli", "gaussian"),
+    "negative_phase": ("cd", "pcd", "fpcd", "pt"),
+    "scheme": ("aop", "su", "two-site"),
+    "gauge": ("canonical",),
+    "boundary": ("open", "periodic"),
+    "init": ("data", "random"),
+    "schedule": ("constant", "linear", "cosine"),
+    "on_divergence": ("stop", "back-off"),
+}
+REGISTRIES = {
+    "negative_phase": ("learning", "NEGATIVE_PHASES"),
+    "scheme": ("learning", "SCHEMES"),
+    "visible_units": ("machine", "UNITS"),
+}
+
+
+def choices_of(parameter: str, hint: Any) -> tuple[str, ...]:
+    """Return the values that a parameter can have: by its registry, or by its `Literal` type.
+
+    Registries are looked up each time, so that what a user has registered can be chosen.
+    """
+    import mporbm
+
+    layer, registry = REGISTRIES.get(parameter, ("machine", ""))
+    found = getattr(getattr(mporbm, layer), registry, None)
+    literals = [h for h in _alternatives(hint) if get_origin(h) is Literal]
+    names = found or [value for literal in literals for value in get_args(literal)]
+    choices = tuple(names or FORMER_CHOICES.get(parameter, ()))
+    return (*choices, "none") if choices and type(None) in _alternatives(hint) else choices
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """Return the parts of a union, or the type itself."""
+    return get_args(hint) if get_origin(hint) not in (None, Literal) else (hint,)
+
+
+def _plain_type(hint: Any) -> Any:
+    """Return the simplest of `bool`, `int` and `float` that a type has, else `str`."""
+    return next((kind for kind in (bool, int, float) if kind in _alternatives(hint)), str)
+
+
+def documented_parameters(docstring: str) -> dict[str, str]:
+    """Return what the section "Parameters" of a numpydoc docstring says of each parameter."""
+    _, _, rest = inspect.cleandoc(docstring).partition("Parameters\n----------\n")
+    section = re.split(r"\n\n?\S[^\n]*\n---+\n", rest, maxsplit=1)[0]
+    found = {}
+    for names, text in re.findall(r"^(\S.*)\n((?:(?:[ \t].*)?(?:\n|$))*)", section, re.MULTILINE):
+        for name in names.partition(" :")[0].split(","):
+            found[name.strip()] = " ".join(text.split())
+    return found
+
+
+def _help(text: str, default: Any, choices: tuple[str, ...]) -> str:
+    """Return the first sentence of a documentation without its marks, and the default."""
+    text = re.split(r"(?<=\.)\s+(?=[A-Z`])", text, maxsplit=1)[0]
+    text = re.sub(r"\s*\(`mporbm[\w.]*`\)", "", text)
+    text = re.sub(r"``\"?(.*?)\"?``|`(.*?)`", r"\1\2", text)
+    if "none" in choices:
+        text = re.sub(r"\bNone\b", "none", text)
+    text = textwrap.shorten(text, MOST_HELP, placeholder=" …")
+    if default is None or default is False:
+        return text
+    return f"{text} [default: {f'{default:g}' if isinstance(default, float) else default}]"
