@@ -90,13 +90,18 @@ def _is_published(path: Path, remote: Remote) -> bool:
 
 
 def _download(dataset: str, remote: Remote) -> Path:
-    import pooch
-
     if remote.sha256 is None and not remote.checked_inside:
         raise DatasetNotFoundError(
             f"{dataset}: {remote.name} is not on this computer, and is not downloaded, because no "
             f"hash of it is known. {_advice(dataset, remote)}"
         )
+    try:
+        import pooch
+    except ModuleNotFoundError as error:
+        raise DatasetNotFoundError(
+            f"{dataset}: {remote.name} is not on this computer, and a download needs the package "
+            f"pooch: pip install 'mporbm[datasets]'. {_advice(dataset, remote)}"
+        ) from error
     folder = cache_folder(dataset)
     known = None if remote.sha256 is None else f"sha256:{remote.sha256}"
     logger = pooch.get_logger()
@@ -129,7 +134,7 @@ def _download(dataset: str, remote: Remote) -> Path:
 
 
 def _advice(dataset: str, remote: Remote) -> str:
-    """How to get a file by hand."""
+    """Say how to get a file by hand."""
     own = data_folder(dataset)
     if own is None:
         place = f"{cache_folder(dataset)} or ${DATA_VARIABLE}/{dataset}"
