@@ -10,9 +10,9 @@ from concurrent.futures.process import BrokenProcessPool
 import numpy as np
 import pytest
 
+from mporbm.evaluation.processes import available_cores
 from mporbm.sweep import Samples, perform_all, workers
 from mporbm.sweep.workers import KILLED, attempt, locally, on_dask
-from reproduction.runs import available_cores
 from sweep.toys import toys, traces, wait_for
 
 SAMPLES = Samples(np.ones((4, 2)), np.ones((1, 2)))
