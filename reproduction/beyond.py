@@ -62,7 +62,7 @@ def run(
     offline: bool,
     seed: int,
 ) -> dict[str, Any]:
-    """What one machine does on one random choice of training images, or what needs none."""
+    """Train and test one machine, or the baselines, on one random choice of images."""
     train, validation, test = mnist.choose(seed, n_train, n_validation, n_test, offline)
     parts = train, validation, test
     if machine == "baselines":

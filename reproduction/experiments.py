@@ -29,7 +29,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "table7": table7,
     "beyond": beyond,
 }
-"""By their names in the paper, in its order, and what goes beyond it."""
+"""Modules of experiments by their names in the paper, in its order, and what goes beyond it."""
 REFERENCES = [
     "C. Chen, K. Batselier, C.-Y. Ko, N. Wong: Matrix product operator restricted Boltzmann "
     "machines. International Joint Conference on Neural Networks, 2019.",
@@ -74,7 +74,7 @@ def reproduce(
 def gather(
     chosen: dict[str, ModuleType], scale: Scale, folder: Path, command: str
 ) -> dict[str, Any]:
-    """The results of experiments whose runs are all done."""
+    """Gather the results of experiments whose runs are all done."""
     found: dict[Path, Outcome] = {}
 
     def outcome(run: Run) -> Outcome:

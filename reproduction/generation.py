@@ -152,7 +152,7 @@ def decode(text: str) -> Array:
 
 
 def answering(model: Any, method: str) -> Callable[[Question], Array]:
-    """What a machine answers, by a method of `complete` and `denoise`."""
+    """Make a function that asks a machine, by a method of `complete` and `denoise`."""
 
     def answer(question: Question) -> Array:
         how = {"method": method, "random_state": 0}
@@ -236,7 +236,7 @@ def verdicts(
     scale: Scale,
     outcome: Callable[[Run], Outcome],
 ) -> list[Verdict]:
-    """What the paper says, and what was found."""
+    """Compare what the paper says with what was found."""
     found = []
     one_pass, posterior = METHODS["reconstruct"], METHODS["gibbs"]
     for question, title in titles.items():

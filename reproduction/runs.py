@@ -22,7 +22,7 @@ from mporbm.training.signals import Interrupts
 class Run:
     """One piece of an experiment, which a single process does.
 
-    Its outcome is ``run(**configuration)`` of a module, which has a number ``REVISION``, too: to be
+    The outcome is ``run(**configuration)`` of a module, which also has a number ``REVISION``, to be
     raised when outcomes change, so that those that were kept are made again.
 
     Parameters
@@ -40,16 +40,16 @@ class Run:
     cost: float = field(default=1.0, compare=False)
 
     def path(self, folder: Path) -> Path:
-        """The file of its outcome: its name is a hash of what was asked."""
+        """Name the file of the outcome by a hash of what was asked."""
         asked = {**self.configuration, "revision": _module(self.module).REVISION}
         return outcome_path(folder, self.module.rpartition(".")[2], asked)
 
     def outcome(self, folder: Path) -> Outcome | None:
-        """What was found before, if it was."""
+        """Read the outcome that was kept before, if there is one."""
         return read_outcome(self.path(folder))
 
     def perform(self, folder: Path) -> None:
-        """Do it, and keep its outcome."""
+        """Do the run, and keep its outcome."""
         start = time.perf_counter()
         with warnings.catch_warnings():
             # Outcomes tell of it where it matters.
@@ -102,7 +102,7 @@ def _described(run: Run) -> str:
 
 
 def progress_bar(shown: bool) -> Progress:
-    """How much is done, in which time, and what was done last; on the standard error."""
+    """Make a bar on the standard error: how much is done, the time, and what was done last."""
     columns = (
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:3.0f} %"),

@@ -68,7 +68,7 @@ class _Found:
     def errors(
         self, machine: str, column: tuple[str, str] | None, measure: str = "error"
     ) -> list[float]:
-        """Of one machine by one feature and distance, or by what validation chose."""
+        """List the errors of one machine by one feature and distance, or as validation chose."""
         found = [
             split["chosen"] if column is None else split["columns"][", ".join(column)]
             for split in self.outcomes[machine]
@@ -76,7 +76,7 @@ class _Found:
         return [entry[measure] for entry in found if entry is not None]
 
     def best_scheme(self, measure: str = "error") -> list[float]:
-        """Of the MPORBM with the scheme that is best on validation samples, split by split."""
+        """List the errors of the MPORBM whose scheme is best on validation, split by split."""
         splits = zip(*(self.outcomes[scheme] for scheme in SCHEMES), strict=True)
         best = [
             min((s["chosen"] for s in split), key=lambda c: c["validation"]) for split in splits
@@ -84,13 +84,13 @@ class _Found:
         return [entry[measure] for entry in best]
 
     def baselines(self, measure: str) -> dict[str, list[float]]:
-        """Of what needs no machine."""
+        """List the errors of classifiers that need no machine, by their names."""
         splits = [split["baselines"] for split in self.outcomes["baselines"]]
         return {name: [split[name][measure] for split in splits] for name in splits[0]}
 
 
 def _overview_row(task: Task, found: _Found) -> dict[str, Any]:
-    """What validation chose of each machine, and the best of what needs none."""
+    """Make the row of a data set: what validation chose of each machine, and the best without."""
     paper = task.paper.get("CD-AOP")
     cells = [
         None if paper is None else {"value": paper, "digits": 2},
@@ -158,7 +158,7 @@ def _table(task: Task, name: str, found: _Found, measure: str, title: str) -> di
 
 
 def _verdicts(task: Task, found: _Found) -> list[Verdict]:
-    """What the paper says of this data set, and what was found."""
+    """Compare what the paper says of this data set with what was found."""
     best = found.best_scheme()
     verdicts = []
     if "CD-AOP" in task.paper:

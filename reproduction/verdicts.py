@@ -37,7 +37,7 @@ def compare(
     lower_is_better: bool = True,
     digits: int = 1,
 ) -> Verdict:
-    """Whether the first of two is better, split by split.
+    """Tell whether the first of two is better, split by split.
 
     Only an interval on one side of zero decides; for anything else the question is open.
     """
@@ -66,7 +66,7 @@ def reaches(
     lower_is_better: bool = True,
     digits: int = 1,
 ) -> Verdict:
-    """Whether the mean is as good as a number that was given."""
+    """Tell whether the mean is as good as a number that was given."""
     found = interval(values)
     holds = found.mean <= target if lower_is_better else found.mean >= target
     relation = "at or below" if lower_is_better else "at or above"

@@ -28,7 +28,7 @@ SHA256 = {
     "train": "42fd0e2ad8de56ce4b33b91c70f22248ec1b0d2373817dc9183c31f073904899",
     "valid": "1a1b52bf3b5bc908814497ed463b4c9983f581ab54d7fc84907ff7106fdfbbaf",
 }
-"""Of the values and labels of a part: blanks and line ends of the files differ, these do not."""
+"""Hashes of the values and labels of each part: the files differ in blanks and line ends."""
 N_POSITIVE = 44
 DESCRIPTION = """\
 Arcene: mass spectra of blood serum of patients with cancer and of healthy ones, with added features

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from .numerals import EN_DASH, count, decimal, interval
-from .validated import Place
+from .validated import Validated
 
 DIGITS = {"%": 1, "dB": 2}
 """Digits after the point, by the unit of the table."""
@@ -50,7 +50,7 @@ class Cell:
     best: bool = False
 
 
-def read_cell(place: Place, unit: str) -> Cell:
+def read_cell(place: Validated, unit: str) -> Cell:
     """A cell of the results."""
     if place.value is None:
         return Cell(word="none")
@@ -77,7 +77,7 @@ def read_cell(place: Place, unit: str) -> Cell:
     return replace(cell, text=decimal(number, digits), digits=digits, number=round(number, digits))
 
 
-def _spread(low: Place, high: Place, digits: int) -> str:
+def _spread(low: Validated, high: Validated, digits: int) -> str:
     """The confidence interval; empty if there is none, as of a single run."""
     ends = [end.number() for end in (low, high) if end.value is not None]
     if not ends:

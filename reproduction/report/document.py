@@ -11,7 +11,7 @@ from typing import Any
 from .cells import Cell, align, mark_best, read_cell
 from .numerals import EN_DASH, duration, keep_units
 from .picture import data_address
-from .validated import Place
+from .validated import Validated
 
 FORMAT = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -92,7 +92,7 @@ class Section:
 
     @property
     def names(self) -> list[str]:
-        """Its own name and those of its parts."""
+        """List the names of the section and of its tables and figures."""
         return [self.name, *(t.name for t in self.tables), *(f.name for f in self.figures)]
 
 
@@ -114,10 +114,10 @@ class Report:
 
 def read(results: Mapping[str, Any], folder: Path) -> Report:
     """The results as a page shows them; pictures are read from the folder."""
-    place = Place(results)
+    place = Validated(results)
     mapping = place.mapping()
     # First of all: another format has other entries.
-    mapping.get("format", Place(None, f'{place.name}["format"]')).choice(FORMAT)
+    mapping.get("format", Validated(None, f'{place.name}["format"]')).choice(FORMAT)
     entries = place.entries(
         *("format", "title", "mode", "version", "command", "date", "seconds", "environment"),
         *("summary", "sections", "references"),
@@ -141,7 +141,7 @@ def read(results: Mapping[str, Any], folder: Path) -> Report:
     )
 
 
-def _section(place: Place, folder: Path) -> Section:
+def _section(place: Validated, folder: Path) -> Section:
     entries = place.entries("name", "title", "text", "tables", "figures", "verdicts")
     return Section(
         name=_name(entries["name"]),
@@ -153,7 +153,7 @@ def _section(place: Place, folder: Path) -> Section:
     )
 
 
-def _figure(place: Place, folder: Path) -> Figure:
+def _figure(place: Validated, folder: Path) -> Figure:
     entries = place.entries("name", "path", "caption", "alt")
     return Figure(
         name=_name(entries["name"]),
@@ -164,7 +164,7 @@ def _figure(place: Place, folder: Path) -> Figure:
     )
 
 
-def _table(place: Place) -> Table:
+def _table(place: Validated) -> Table:
     entries = place.entries(
         *("name", "caption", "unit", "better", "columns", "rows", "verdicts", "notes")
     )
@@ -198,7 +198,7 @@ def _table(place: Place) -> Table:
     )
 
 
-def _row(place: Place, unit: str, n_columns: int) -> Row:
+def _row(place: Validated, unit: str, n_columns: int) -> Row:
     entries = place.entries("label", "kind", "cells")
     cells = entries["cells"].items()
     if len(cells) != n_columns:
@@ -211,7 +211,7 @@ def _row(place: Place, unit: str, n_columns: int) -> Row:
 
 
 def _legend(rows: Sequence[Row], better: str | None) -> str:
-    """What the numbers of a table are: only what it has."""
+    """Explain the numbers of a table, but for kinds that it does not have."""
     cells = [cell for row in rows for cell in row.cells]
     runs = sorted({cell.n for cell in cells if cell.n is not None})
     said = []
@@ -226,7 +226,7 @@ def _legend(rows: Sequence[Row], better: str | None) -> str:
 
 
 def _shading(kinds: set[str]) -> str:
-    """What the looks of rows mean, on a page that has them."""
+    """Explain how rows of these kinds look on the page."""
     said = ["Shaded: ours"] * ("ours" in kinds) + ["Ruled off: baselines"] * ({"baseline"} < kinds)
     return _sentences(said)
 
@@ -235,7 +235,7 @@ def _sentences(said: Sequence[str]) -> str:
     return " ".join(f"{sentence}." for sentence in said)
 
 
-def _verdicts(place: Place) -> list[Verdict]:
+def _verdicts(place: Validated) -> list[Verdict]:
     verdicts = []
     for item in place.items():
         entries = item.entries("holds", "text")
@@ -245,21 +245,21 @@ def _verdicts(place: Place) -> list[Verdict]:
     return verdicts
 
 
-def _texts(place: Place) -> list[str]:
+def _texts(place: Validated) -> list[str]:
     return [_prose(item) for item in place.items()]
 
 
-def _prose(place: Place) -> str:
+def _prose(place: Validated) -> str:
     return keep_units(place.filled())
 
 
-def _name(place: Place) -> str:
+def _name(place: Validated) -> str:
     if not NAME.fullmatch(place.text()):
         raise place.error("a name of letters, digits, dots, hyphens and underscores")
     return place.text()
 
 
-def _date(place: Place) -> date:
+def _date(place: Validated) -> date:
     try:
         return date.fromisoformat(place.text())
     except ValueError as error:

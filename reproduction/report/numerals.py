@@ -15,7 +15,7 @@ def decimal(number: float, digits: int) -> str:
 
 
 def interval(low: float, high: float, digits: int) -> str:
-    """From one number to another.
+    """Write an interval between two numbers.
 
     >>> interval(-0.62, 1.2, 1).encode("ascii", "replace")
     b'?0.6 to 1.2'

@@ -3,13 +3,13 @@
 import base64
 from pathlib import Path
 
-from .validated import Place
+from .validated import Validated
 
 TYPES = {".svg": ("image/svg+xml", b"<svg"), ".png": ("image/png", b"\x89PNG\r\n\x1a\n")}
 """Media type and what a file of it must hold, by suffix."""
 
 
-def data_address(place: Place, folder: Path) -> str:
+def data_address(place: Validated, folder: Path) -> str:
     """The picture of a path relative to the folder."""
     name = place.filled()
     path, root = (folder / name).resolve(), folder.resolve()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 
-class Place(NamedTuple):
+class Validated(NamedTuple):
     """A value and the expression that leads to it."""
 
     value: Any
@@ -20,16 +20,16 @@ class Place(NamedTuple):
             f"{self.name}: expected {expected}, got {got or reprlib.repr(self.value)}"
         )
 
-    def mapping(self) -> dict[str, "Place"]:
+    def mapping(self) -> dict[str, "Validated"]:
         """The entries of a dictionary, whatever their names."""
         if not isinstance(self.value, Mapping):
             raise self.error("a dictionary")
         for key in self.value:
             if not isinstance(key, str):
                 raise self.error("names of entries to be text", reprlib.repr(key))
-        return {key: Place(item, f'{self.name}["{key}"]') for key, item in self.value.items()}
+        return {key: Validated(item, f'{self.name}["{key}"]') for key, item in self.value.items()}
 
-    def entries(self, *required: str, optional: tuple[str, ...] = ()) -> dict[str, "Place"]:
+    def entries(self, *required: str, optional: tuple[str, ...] = ()) -> dict[str, "Validated"]:
         """The entries of a dictionary with exactly these names; optional ones may be missing."""
         entries = self.mapping()
         for name in required:
@@ -41,11 +41,11 @@ class Place(NamedTuple):
                 raise self.error(f"only the entries {', '.join((*required, *optional))}", name)
         return entries
 
-    def items(self) -> list["Place"]:
+    def items(self) -> list["Validated"]:
         """The items of a list."""
         if isinstance(self.value, (str, bytes)) or not isinstance(self.value, Sequence):
             raise self.error("a list")
-        return [Place(item, f"{self.name}[{k}]") for k, item in enumerate(self.value)]
+        return [Validated(item, f"{self.name}[{k}]") for k, item in enumerate(self.value)]
 
     def text(self) -> str:
         """A text, perhaps empty."""

@@ -153,6 +153,14 @@ def test_without_a_network(home, offline):
     assert len(offline) == 2
 
 
+def test_without_the_package_that_downloads(home, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(
+        DatasetNotFoundError, match=r"pip install 'mporbm\[datasets\]'\. Get it from"
+    ):
+        fetch("things", REMOTE)
+
+
 def test_without_a_network_and_a_folder(home, monkeypatch):
     monkeypatch.delenv("MPORBM_DATA")
     remote = Remote("a.zip", REMOTE.urls, members=("a.data", "b.data"), checked_inside=True)

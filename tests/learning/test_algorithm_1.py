@@ -6,7 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mporbm.learning import Alternating, Batch, ContrastiveDivergence, Rates, Rule
+from mporbm.learning import (
+    Algorithm,
+    Alternating,
+    Batch,
+    ContrastiveDivergence,
+    Rates,
+    UpdateRule,
+)
 from mporbm.machine import Machine, MPOCoupling
 from mporbm.machine.hash_rng import hash_bits, hash_split
 from mporbm.tensor import MPO
@@ -64,7 +71,8 @@ def algorithm_1(key, cores, batches, rate, momentum, n_gibbs):
     delta_b, delta_c = np.zeros_like(b), np.zeros_like(c_bias)
     for m, batch in enumerate(batches):
         batch_key = jax.random.fold_in(key, m)
-        for c, core_key in enumerate(hash_split(batch_key, d)):
+        # A single update has the key of the batch.
+        for c, core_key in enumerate(hash_split(batch_key, d) if d > 1 else [batch_key]):
             first, rest = hash_split(core_key)
             keys = [first, *hash_split(rest, n_gibbs - 1)] if n_gibbs > 1 else [first]
             v = batch
@@ -103,13 +111,13 @@ def test_cd_aop_is_algorithm_1_step_by_step(visible, hidden, ranks, n_gibbs, mom
     batches = (rng.random((3, 5, *visible)) < 0.4).astype(float)
     rate = 0.3
     scheme = Alternating()
-    rule = Rule(ContrastiveDivergence(n_gibbs), gauge=False, momentum=momentum)
-    state = scheme.init(key, rule, Machine(MPOCoupling(MPO(cores))), 5)
-    step = eqx.filter_jit(scheme.step)
+    rule = (ContrastiveDivergence(n_gibbs), UpdateRule(gauge=False, momentum=momentum))
+    state = Algorithm(scheme, *rule).init(key, Machine(MPOCoupling(MPO(cores))), 5)
+    step = eqx.filter_jit(Algorithm(scheme, *rule).step)
     for m, batch in enumerate(batches):
         data = Batch(jnp.asarray(batch), jnp.full(5, 0.2))
         batch_key = jax.random.fold_in(key, m)
-        state, _ = step(batch_key, rule, state, data, Rates(rate, rate))
+        state, _ = step(batch_key, state, data, Rates(rate, rate))
         expected, b, c_bias = algorithm_1(key, cores, batches[: m + 1], rate, momentum, n_gibbs)
         for ours, theirs in zip(state.machine.coupling.mpo.cores, expected, strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Learning with labels: gradients against the exact ones, steps, and what training does."""
+"""The gradients that labels give against finite differences of enumerated probabilities."""
 
 import functools
 
@@ -10,236 +10,212 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.special import logsumexp
 
 from mporbm import MPOClassRBM
 from mporbm.learning import (
-    Alternating,
-    LabelledBatch,
-    LabelledCD,
-    LabelledParameters,
-    LabelledPCD,
-    LabelledRows,
-    LabelledRule,
-    Labelling,
-    Rates,
-    Simultaneous,
+    Batch,
+    ContrastiveDivergence,
+    FastPersistentCD,
+    ParallelTempering,
+    Parameters,
+    PersistentCD,
     automatic_rates,
+    classification,
+    gradient,
 )
-from mporbm.learning import gradient as plain_gradient
-from mporbm.learning.gauge import natural
+from mporbm.learning.classification import Classification
+from mporbm.learning.gradient import plan_update
 from mporbm.learning.rates import label_rates
 from mporbm.learning.start import with_unit_fields
-from mporbm.machine import exact
-from mporbm.training import ArraySource, PackedBits
+from mporbm.machine import exact, label_logits, labelled_machine, with_labels
+from mporbm.machine.layered import stack_of
+from mporbm.training import ArraySource, LabelledRows, PackedBits
+from mporbm.training.packed_bits import unpacked
 from strategies import (
     all_states,
     assert_numbers_distributed,
-    joint_distribution,
+    label_distribution,
+    label_numbers,
+    log_joint,
     machines,
+    random_labelled,
     seeds,
-    state_numbers,
     tiny_machine,
-    with_labels,
 )
 
-N_CLASSES = 3
+K = 3
 OBJECTIVES = {
     "generative": {"discriminative": False, "generative_weight": 1.0},
-    "discriminative": {"discriminative": True},
+    "discriminative": {"discriminative": True, "generative_weight": None},
     "hybrid": {"discriminative": True, "generative_weight": 0.3},
 }
 
 
+def classification_gradient(
+    machine, data, samples, moved=None, *, discriminative, generative_weight
+):
+    weight = None if generative_weight is None else jnp.asarray(generative_weight)
+    objective = Classification(discriminative, weight)
+    return objective.gradient(*plan_update(machine, len(data), moved), data, samples)
+
+
+def discriminative_gradient(machine, data):
+    return classification.discriminative_gradient(*plan_update(machine, len(data)), data)
+
+
+def label_score(machine, data):
+    logits = label_logits(
+        machine,
+        data.visible[:, : -n_classes_of(machine)].reshape(-1, *stack_of(machine)[0].visible_shape),
+    )
+    labels = data.visible[:, -n_classes_of(machine) :]
+    return data.mean((labels * jax.nn.log_softmax(logits)).sum(axis=1))
+
+
+def n_classes_of(machine):
+    return stack_of(machine)[1].hidden_shape[0]
+
+
 @functools.cache
-def tiny(kind="mpo", seed=0):
-    return with_labels(tiny_machine(kind, seed, 0.7), np.random.default_rng(seed), N_CLASSES)
+def tiny(kind="mpo"):
+    return random_labelled(tiny_machine(kind, 0, 0.7), np.random.default_rng(0), K)
+
+
+def labelled_samples(machine, rng, n_samples=7):
+    """Samples with labels and unequal weights; V and labels, then both as a batch."""
+    shape, n_classes = stack_of(machine)[0].visible_shape, stack_of(machine)[1].hidden_shape[0]
+    v = rng.integers(0, 2, (n_samples, *shape)).astype(float)
+    labels, weight = rng.integers(0, n_classes, n_samples), rng.uniform(0.5, 2.0, n_samples)
+    data = Batch(with_labels(machine, v, labels), jnp.asarray(weight / weight.sum()))
+    return v, labels, data
 
 
 def every_state(machine):
-    """All pairs of visible states and labels with their exact probabilities."""
-    states = all_states(machine)
-    n_classes = machine.n_classes
-    return LabelledBatch(
-        jnp.asarray(np.repeat(states, n_classes, axis=0)),
-        jnp.exp(log_joint(machine, np.repeat(states, n_classes, axis=0), label_cycle(machine))),
-        label_cycle(machine),
-    )
+    """All states of V and the label with their exact probabilities."""
+    v, labels = all_states(stack_of(machine)[0]), np.arange(K)
+    states = with_labels(machine, np.repeat(v, K, axis=0), np.tile(labels, len(v)))
+    return Batch(states, exact.visible_distribution(machine))
 
 
-def label_cycle(machine):
-    return jnp.tile(jnp.arange(machine.n_classes), 2 ** np.prod(machine.visible_shape))
-
-
-def log_joint(machine, visible, labels):
-    """``log p(V, y)`` exactly."""
-    return -machine.free_energy(visible, labels) - exact.log_partition(machine)
-
-
-def log_conditional(machine, visible, labels):
-    """``log p(y | V)`` as a difference of free energies."""
-    return machine.free_energy(visible) - machine.free_energy(visible, labels)
-
-
-@eqx.filter_jit
-def value(machine, data, discriminative, generative_weight=0.0):
-    """The exact objective."""
-    total = generative_weight * log_joint(machine, data.visible, data.labels)
+def value(machine, v, labels, weight, discriminative, generative_weight):
+    """The objective by NumPy alone; V has no potential."""
+    with_label = logsumexp(log_joint(machine, v), axis=2)
+    own = with_label[np.arange(len(v)), labels]
+    total = 0.0
     if discriminative:
-        total = total + log_conditional(machine, data.visible, data.labels)
-    return data.mean(total)
+        total = total + own - logsumexp(with_label, axis=1)
+    if generative_weight is not None:
+        log_z = logsumexp(log_joint(machine, all_states(stack_of(machine)[0])))
+        total = total + generative_weight * (own - log_z)
+    return float(np.asarray(weight) @ total)
 
 
-class Exact(LabelledCD):
-    """All states with their probabilities: a negative phase without sampling."""
-
-    def step(self, key, machine, state, data):
-        return None, every_state(machine)
-
-
-def batch(machine, rng, n_samples=7):
-    weight = rng.uniform(0.5, 2.0, n_samples)
-    visible = rng.integers(0, 2, (n_samples, *machine.visible_shape)).astype(float)
-    labels = rng.integers(0, machine.n_classes, n_samples)
-    return LabelledBatch(*map(jnp.asarray, (visible, weight / weight.sum(), labels)))
-
-
-@eqx.filter_jit
-def gradient(rule, machine, data, samples, moved=None):
-    return rule.gradient(machine, data, samples, moved)
-
-
-def assert_same(one, other, **tolerance):
-    for a, b in zip(*map(jax.tree.leaves, (one, other)), strict=True):
-        assert_allclose(a, b, **tolerance)
-
-
-@pytest.mark.parametrize("kind", ["mpo-periodic", "dense"])
-def test_gradients_are_those_of_autodiff(kind, rng):
-    machine, options = tiny(kind), OBJECTIVES["hybrid"]
-    data, rule = batch(machine, rng), LabelledRule(Exact(), **options)
-    samples = Exact().step(None, machine, None, data)[1]
-    found, _ = gradient(rule, machine, data, samples)
-    slope = eqx.filter_jit(eqx.filter_grad(value))(machine, data, **options)
-    assert_same(found, LabelledParameters.of(slope), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_gradients_are_finite_differences(objective, rng):
-    machine, options, step = tiny(), OBJECTIVES[objective], 1e-5
-    data, rule = batch(machine, rng), LabelledRule(Exact(), **OBJECTIVES[objective])
-    found, _ = gradient(rule, machine, data, every_state(machine))
-    arrays, structure = jax.tree.flatten(LabelledParameters.of(machine))
-    slopes = jax.tree.leaves(found)
-    for k, array in enumerate(arrays):
+def assert_slopes(found, machine, objective, rng, step=1e-5):
+    """Along a random direction of each array the gradient is a finite difference."""
+    arrays, structure = jax.tree.flatten(Parameters.of(machine))
+    for k, (array, slope) in enumerate(zip(arrays, jax.tree.leaves(found), strict=True)):
         direction = rng.normal(size=array.shape)
         ends = []
         for sign in (1.0, -1.0):
             moved = [a + sign * step * direction if j == k else a for j, a in enumerate(arrays)]
-            theta = jax.tree.unflatten(structure, moved)
-            ends.append(float(value(theta.into(machine), data, **options)))
+            ends.append(objective(jax.tree.unflatten(structure, moved).into(machine)))
         expected = (ends[0] - ends[1]) / (2.0 * step)
-        assert_allclose(np.vdot(slopes[k], direction), expected, rtol=1e-6, atol=1e-9)
+        assert_allclose(np.vdot(slope, direction), expected, rtol=1e-6, atol=1e-9)
 
 
-# Every shape compiles two programs.
+@pytest.mark.parametrize("kind", ["mpo-periodic", "dense"])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_gradients_are_finite_differences(name, kind, rng):
+    machine, options = tiny(kind), OBJECTIVES[name]
+    v, labels, data = labelled_samples(machine, rng)
+    found, info = eqx.filter_jit(classification_gradient)(
+        machine, data, every_state(machine), **options
+    )
+    assert_slopes(found, machine, lambda m: value(m, v, labels, data.weight, **options), rng)
+    fields = machine.hidden_field(data.visible)
+    assert_allclose(info.hidden_rate, data.mean(jax.nn.sigmoid(fields)), rtol=1e-9)
+    assert info.largest_field >= abs(fields).max()
+
+
 @settings(max_examples=3)
 @given(machines(kinds=("mpo", "mpo-periodic", "dense")), st.integers(1, 4), seeds)
-def test_discriminative_gradients_for_any_shape(machine, n_classes, seed):
-    """Bernoulli and Gaussian units, open and periodic: each core, and all biases."""
+def test_discriminative_gradients_for_any_shape(plain, n_classes, seed):
+    """Bernoulli and Gaussian units, whose potential is the same for all labels."""
     rng = np.random.default_rng(seed)
-    machine = with_labels(machine, rng, n_classes)
-    data = batch(machine, rng, 4)
-    found, info = gradient(LabelledRule(LabelledCD(), discriminative=True), machine, data, data)
-
-    def mean_log_probability(machine):
-        return data.mean(log_conditional(machine, data.visible, data.labels))
-
-    slope = eqx.filter_jit(eqx.filter_grad(mean_log_probability))(machine)
-    assert_same(found, LabelledParameters.of(slope), rtol=1e-8, atol=1e-10)
-    rate = data.mean(machine.given(data.labels).hidden_mean(data.visible))
-    assert_allclose(info.hidden_rate, rate, atol=1e-10)
+    machine = random_labelled(plain, rng, n_classes)
+    v, labels, data = labelled_samples(machine, rng, 4)
+    found, _ = eqx.filter_jit(discriminative_gradient)(machine, data)
+    options = OBJECTIVES["discriminative"]
+    assert_slopes(found, machine, lambda m: value(m, v, labels, data.weight, **options), rng)
+    score = value(machine, v, labels, data.weight, **options)
+    assert_allclose(label_score(machine, data), score, rtol=1e-9, atol=1e-12)
 
 
-def test_only_the_moved_factors_get_a_gradient(rng):
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_only_the_moved_factors_get_a_gradient(name, rng):
     machine = tiny()
-    data, rule = batch(machine, rng), LabelledRule(LabelledCD(), discriminative=True)
-    every, _ = gradient(rule, machine, data, data)
-    one, _ = gradient(rule, machine, data, data, (1,))
-    assert one.factors[0] is None
-    assert_allclose(one.factors[1], every.factors[1], rtol=1e-12)
+    data, samples = (labelled_samples(machine, rng)[2] for _ in range(2))
+    run = functools.partial(classification_gradient, machine, data, samples, **OBJECTIVES[name])
+    every, one = run()[0], run((1, 2))[0]
+    assert [factor is None for factor in one.factors] == [True, False, False]
+    for k in (1, 2):
+        assert_allclose(one.factors[k], every.factors[k], rtol=1e-12)
+    assert_allclose(one.visible_bias, every.visible_bias, rtol=1e-12)
+
+
+def test_samples_without_a_label_teach_none(rng):
+    machine = tiny()
+    data = labelled_samples(machine, rng)[2]
+    nothing = Batch(data.visible.at[:, -K:].set(0.0), data.weight)
+    found, _ = discriminative_gradient(machine, nothing)
+    assert all((array == 0.0).all() for array in jax.tree.leaves(found))
 
 
 def test_without_label_weights_the_generative_gradient_is_the_plain_one(rng):
-    machine = eqx.tree_at(lambda m: m.label_weights, tiny(), jnp.zeros((N_CLASSES, 2, 2)))
-    data, samples = batch(machine, rng), batch(machine, rng)
-    rule = LabelledRule(LabelledCD(), **OBJECTIVES["generative"])
-    found, info = gradient(rule, machine, data, samples)
-    expected, plain_info = plain_gradient(machine.given(0), data, samples)
-    assert_same((found.factors, *found.biases[:2]), expected, rtol=1e-9, atol=1e-12)
-    assert_allclose(info.hidden_rate, plain_info.hidden_rate, rtol=1e-9)
-
-
-@pytest.mark.parametrize("gauge", [True, False])
-@pytest.mark.parametrize("scheme", [Simultaneous(), Alternating()], ids=["su", "aop"])
-def test_one_step_is_the_rate_times_the_exact_gradient(scheme, gauge, rng, key):
-    machine, rate = tiny(), 1e-3
-    data = batch(machine, rng)
-    rule = LabelledRule(Exact(), gauge=gauge, momentum=0.0, **OBJECTIVES["hybrid"])
-    labelling = Labelling(scheme)
-    start = labelling.init(key, rule, machine, 1)
-    step = eqx.filter_jit(labelling.step)
-    end, _ = step(key, rule, start, data, Rates(rate, rate))
-    groups = [(0, 1)] if isinstance(scheme, Simultaneous) else [(0,), (1,)]
-    assert labelling.n_updates(machine) == len(groups)
-    expected = machine
-    for group in groups:
-        g, _ = gradient(rule, expected, data, every_state(expected))
-        theta = LabelledParameters.of(expected)
-        steps = natural(expected.coupling, g.factors) if gauge else g.factors
-        share = rate / len(group) if gauge else rate
-        factors = tuple(
-            w + share * steps[k] if k in group else w for k, w in enumerate(theta.factors)
-        )
-        biases = (b + rate * s for b, s in zip(theta.biases, g.biases, strict=True))
-        expected = LabelledParameters(factors, *biases).into(expected)
-    assert_same(end.machine, expected, rtol=1e-9, atol=1e-12)
-
-
-def test_sparsity_pulls_the_hidden_bias(rng):
-    machine = tiny()
-    data = batch(machine, rng)
-    options = {"discriminative": True, "sparsity_target": 0.1, "sparsity_cost": 2.0}
-    plain, info = gradient(LabelledRule(LabelledCD(), discriminative=True), machine, data, data)
-    sparse, _ = gradient(LabelledRule(LabelledCD(), **options), machine, data, data)
-    pull = 2.0 * (0.1 - info.hidden_rate)
-    assert_allclose(sparse.hidden_bias, plain.hidden_bias + pull, rtol=1e-12)
-    assert_allclose(sparse.label_weights, plain.label_weights, rtol=1e-12)
-
-
-@pytest.mark.parametrize("phase", [LabelledCD(2), LabelledPCD(2)], ids=["cd", "pcd"])
-def test_negative_phases_are_stationary(phase, key, rng):
-    """Exact samples stay exact: at the data for CD, in the chains for PCD."""
-    machine, n = tiny(), 20_000
-    p = joint_distribution(machine).sum(axis=2).ravel()
-    state, labels = np.divmod(rng.choice(len(p), n, p=p), N_CLASSES)
-    data = LabelledBatch(
-        jnp.asarray(all_states(machine)[state]), jnp.full(n, 1 / n), jnp.asarray(labels)
+    plain = tiny_machine()
+    machine = labelled_machine(plain, np.zeros((K, 2, 2)))
+    (v, _, data), (w, _, samples) = (labelled_samples(machine, rng) for _ in range(2))
+    found, _ = gradient(machine, data, samples)
+    expected, _ = gradient(
+        plain, Batch(jnp.asarray(v), data.weight), Batch(jnp.asarray(w), samples.weight)
     )
-    start = phase.init(key, machine, n)
-    if isinstance(phase, LabelledPCD):
-        assert [a.shape for a in start] == [(n, *machine.visible_shape), (n,)]
-        start = data.visible, data.labels
-    end, samples = eqx.filter_jit(phase.step)(key, machine, start, data)
-    assert jax.tree.structure(end) == jax.tree.structure(start)
-    numbers = state_numbers(samples.visible) * N_CLASSES + np.asarray(samples.labels)
-    assert_numbers_distributed(numbers, p)
+    for one, other in zip(found.factors[:-1], expected.factors, strict=True):
+        assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    assert_allclose(found.visible_bias[:-K], expected.visible_bias.ravel(), atol=1e-12)
+    assert_allclose(found.hidden_bias, expected.hidden_bias.ravel(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [ContrastiveDivergence(2), PersistentCD(2), FastPersistentCD(2), ParallelTempering(2, 2)],
+    ids=["cd", "pcd", "fpcd", "pt"],
+)
+def test_negative_phases_of_labels_are_stationary(phase, key, rng):
+    """Exact samples stay exact: at the data for CD, in the chains for the others."""
+    machine, n = tiny(), 20_000
+    p = label_distribution(machine).sum(axis=2).ravel()
+    state, labels = np.divmod(rng.choice(len(p), n, p=p), K)
+    start = with_labels(machine, all_states(tiny_machine())[state], labels)
+    data = Batch(start, jnp.full(n, 1 / n))
+    chains = phase.init(key, machine, n)
+    if isinstance(phase, PersistentCD):
+        chains = start
+    elif isinstance(phase, FastPersistentCD):
+        chains = type(chains)(start, chains.fast)
+    elif isinstance(phase, ParallelTempering):
+        chains = type(chains)(chains.visible.at[-1].set(start), chains.n_steps)
+    _, samples = eqx.filter_jit(phase.step)(key, machine, chains, data)
+    assert (samples.visible[:, -K:] != start[:, -K:]).any(axis=1).mean() > 0.1
+    assert_numbers_distributed(label_numbers(samples.visible, K), p)
     assert_allclose(samples.weight.sum(), 1.0, rtol=1e-9)
 
 
-def test_chains_begin_at_the_rates_of_the_biases(key):
-    machine, n = tiny(), 20_000
-    _, labels = LabelledPCD().init(key, machine, n)
-    assert_numbers_distributed(np.asarray(labels), jax.nn.softmax(machine.label_bias))
+def test_chains_begin_at_the_rates_of_the_label_bias(key):
+    machine = tiny()
+    chains = PersistentCD().init(key, machine, 20_000)
+    d = stack_of(machine)[1].hidden_bias
+    assert_numbers_distributed(np.asarray(chains[:, -K:]).argmax(axis=1), jax.nn.softmax(d))
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -249,17 +225,17 @@ def test_rows_keep_their_labels(packed, rng):
     rows = PackedBits(codes, 6, (3, 2)) if packed else bits
     labels = np.arange(10, dtype=np.int32)
     source = ArraySource(LabelledRows(rows, labels))
-    machine = with_labels(tiny_machine(), rng, 10)
-    scheme = Labelling(Simultaneous())
+    machine, objective = random_labelled(tiny_machine(), rng, 10), Classification()
     (block,) = source.blocks(np.random.default_rng(1), 5)
     for chosen in block.chosen:
-        found = scheme.batch(machine, block.rows[chosen], jnp.full(5, 0.2))
-        np.testing.assert_array_equal(found.visible, bits[np.asarray(found.labels)])
+        found = objective.batch(machine, unpacked(block.rows[chosen]), jnp.full(5, 0.2))
+        visible, drawn = np.split(np.asarray(found.visible), [6], axis=1)
+        np.testing.assert_array_equal(visible.reshape(-1, 3, 2), bits[drawn.argmax(axis=1)])
     head = source.head(3)
-    shown = scheme.watch(machine, jax.device_put(head), jnp.arange(2))
-    p = machine.label_log_probability(bits[head.labels])
+    shown = objective.watch(machine, jax.device_put(head), jnp.arange(2))
+    p = jax.nn.log_softmax(label_logits(machine, bits[head.labels].astype(float)))
     assert_allclose(shown.score, np.mean([p[k, y] for k, y in enumerate(head.labels)]), rtol=1e-9)
-    free = [machine.free_energy(bits[y], int(y)) for y in head.labels]
+    free = machine.free_energy(with_labels(machine, bits[head.labels].astype(float), head.labels))
     assert_allclose(shown.free_energy, np.mean(free), rtol=1e-9)
     assert source.fingerprint() != ArraySource(LabelledRows(rows, labels[::-1])).fingerprint()
 

@@ -9,18 +9,21 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mporbm.learning import (
+    Algorithm,
     Batch,
     ContrastiveDivergence,
-    MeanField,
+    MeanFieldBound,
     Parameters,
+    PassOfMeans,
     PersistentCD,
     Rates,
-    Rule,
+    Simultaneous,
+    UpdateRule,
     WakeSleep,
     gradient,
 )
 from mporbm.learning.deep import conditional_gradient
-from mporbm.learning.gauge import carried, natural, shares
+from mporbm.learning.gauge import precondition, step_shares, transport_velocity
 from mporbm.learning.monitor import weight_norm
 from mporbm.machine import DeepBelief, deep_boltzmann, exact
 from mporbm.sampling.deep import infer_layers
@@ -68,7 +71,7 @@ def test_with_enumerated_expectations_it_is_the_gradient_of_the_log_likelihood(r
 def test_the_data_part_has_the_other_layers_at_their_means(rng):
     machine = deep_boltzmann(tiny_stack(2))
     stored = rng.integers(0, 2, (5, 3, 2)).astype(bool)
-    batch = MeanField().batch(machine, jnp.asarray(stored), jnp.full(5, 0.2))
+    batch = MeanFieldBound().batch(machine, jnp.asarray(stored), jnp.full(5, 0.2))
     even = np.asarray(infer_layers(machine, jnp.asarray(stored, float)))
     assert_allclose(batch.visible, even)
     # A fixed point of both conditionals.
@@ -83,15 +86,19 @@ def test_natural_steps_are_those_of_every_coupling_alone(rng):
     former = deep_boltzmann(tiny_stack(2, seed=1)).coupling
     gradients = [rng.normal(size=leaf.shape) for leaf in jax.tree.leaves(coupling)]
     gradients = [jnp.asarray(g) for g in gradients]
-    found = natural(coupling, gradients)
-    expected = [*natural(parts[0], gradients[:2]), *natural(parts[1], gradients[2:])]
+    found = [precondition(coupling, k, g) for k, g in enumerate(gradients)]
+    expected = [
+        *(precondition(parts[0], k, g) for k, g in enumerate(gradients[:2])),
+        *(precondition(parts[1], k, g) for k, g in enumerate(gradients[2:])),
+    ]
     for one, other in zip(found, expected, strict=True):
         assert_allclose(one, other, rtol=1e-10)
     assert_allclose(
-        carried(coupling, 3, former, gradients[3]), carried(parts[1], 1, others[1], gradients[3])
+        transport_velocity(coupling, 3, former, gradients[3]),
+        transport_velocity(parts[1], 1, others[1], gradients[3]),
     )
-    assert shares(coupling, (0, 1, 2, 3)) == {0: 0.5, 1: 0.5, 2: 0.5, 3: 0.5}
-    assert shares(coupling, (0, 1, 3)) == {0: 0.5, 1: 0.5, 3: 1.0}
+    assert step_shares(coupling, (0, 1, 2, 3)) == {0: 0.5, 1: 0.5, 2: 0.5, 3: 0.5}
+    assert step_shares(coupling, (0, 1, 3)) == {0: 0.5, 1: 0.5, 3: 1.0}
     assert_allclose(weight_norm(coupling), np.linalg.norm(coupling.to_matrix()))
 
 
@@ -122,18 +129,18 @@ def test_conditionals_learn_along_the_gradient_of_their_likelihood(upwards, rng)
     assert_allclose(info.largest_field, np.abs(field).max())
 
 
-def trained(scheme, phase, machine, weight, n_steps, rate):
+def trained(scheme, objective, phase, machine, weight, n_steps, rate):
     """The machine after many steps on all states with their weights."""
-    rule = Rule(phase, momentum=0.0)
-    state = scheme.init(jax.random.key(1), rule, machine, 500)
+    algorithm = Algorithm(scheme, phase, UpdateRule(momentum=0.0), objective)
+    state = algorithm.init(jax.random.key(1), machine, 500)
     rates = Rates(rate, rate)
 
     @jax.jit
     def run(state, keys):
         def step(state, key):
             chosen = jax.random.choice(key, 64, (500,), p=jnp.asarray(weight))
-            data = scheme.batch(state.machine, jnp.asarray(V)[chosen], jnp.full(500, 1 / 500))
-            new, info = scheme.step(key, rule, state, data, rates)
+            data = objective.batch(state.machine, jnp.asarray(V)[chosen], jnp.full(500, 1 / 500))
+            new, info = algorithm.step(key, state, data, rates)
             return new, (info.gradient_norm, info.largest_field)
 
         return jax.lax.scan(step, state, keys)
@@ -152,7 +159,7 @@ def small(stack):
 def test_joint_learning_raises_the_exact_log_likelihood():
     target = data_distribution(deep_boltzmann(tiny_stack(2, seed=3)))
     start = deep_boltzmann(small(tiny_stack(2)))
-    end = trained(MeanField(), PersistentCD(2), start, target, 400, 0.2)
+    end = trained(Simultaneous(), MeanFieldBound(), PersistentCD(2), start, target, 400, 0.2)
     values = [float(log_likelihood(m, jnp.asarray(target))) for m in (start, end)]
     best = float(target @ np.log(target))
     # Most of the way to the distribution itself.
@@ -174,7 +181,7 @@ def belief_log_likelihood(belief, weight):
 def test_wake_and_sleep_raise_the_exact_log_likelihood():
     target = data_distribution(deep_boltzmann(tiny_stack(2, seed=3)))
     start = DeepBelief.of_stack(small(tiny_stack(2)))
-    end = trained(WakeSleep(), ContrastiveDivergence(2), start, target, 400, 0.2)
+    end = trained(WakeSleep(), PassOfMeans(), ContrastiveDivergence(2), start, target, 400, 0.2)
     values = [belief_log_likelihood(m, target) for m in (start, end)]
     best = float(target @ np.log(target))
     assert values[1] > values[0] + 0.5 * (best - values[0]), (values, best)
@@ -188,13 +195,13 @@ def test_what_is_watched(rng):
     stored = jnp.asarray(rng.integers(0, 2, (8, 3, 2)).astype(bool))
     units = jnp.arange(4)
     deep = deep_boltzmann(tiny_stack(2))
-    seen = MeanField().watch(deep, stored, units)
+    seen = MeanFieldBound().watch(deep, stored, units)
     even = infer_layers(deep, stored.astype(float))
     passed = deep.visible_mean(deep.hidden_mean(even))
     assert_allclose(seen.reconstruction_error, ((passed - even)[:, :6] ** 2).mean())
     assert -6 * math.log(2) * 3 < float(seen.score) < 0.0
     belief = DeepBelief.of_stack(tiny_stack(2))
-    seen = WakeSleep().watch(belief, stored, units)
+    seen = PassOfMeans().watch(belief, stored, units)
     passed = belief.visible_mean(belief.hidden_mean(stored.astype(float)))
     assert_allclose(seen.reconstruction_error, ((passed - stored) ** 2).mean())
     assert float(seen.score) == -float(seen.reconstruction_error)

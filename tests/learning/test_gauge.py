@@ -6,10 +6,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mporbm.learning import Alternating, Batch, ContrastiveDivergence, Rates, Rule, Simultaneous
-from mporbm.learning.gauge import balanced, natural, tidied
+from mporbm.learning import (
+    Algorithm,
+    Alternating,
+    Batch,
+    ContrastiveDivergence,
+    Rates,
+    Simultaneous,
+    UpdateRule,
+)
+from mporbm.learning.gauge import precondition
 from mporbm.machine import Machine, MPOCoupling
 from mporbm.tensor import MPO
+from mporbm.tensor.balance import balance, rebalance_if_needed
 from mporbm.tensor.network import environment_grams, squared_norm
 from strategies import HIDDEN, KINDS, VISIBLE, exact_samples, random_coupling, tiny_machine
 
@@ -49,8 +58,8 @@ def test_the_step_in_w_is_the_projected_dense_gradient(kind, rng):
     hidden = jnp.asarray(rng.normal(size=(5, *coupling.hidden_shape)))
     dense = np.einsum("ni,nj->ij", visible.reshape(5, -1), hidden.reshape(5, -1)).ravel()
     gradients = jax.grad(lambda c: jnp.vdot(c.apply_transpose(visible), hidden))(coupling)
-    steps = natural(coupling, jax.tree.leaves(gradients))
-    for position, step in enumerate(steps):
+    for position, slope in enumerate(gradients.factors):
+        step = precondition(coupling, position, slope)
         j = jacobian(coupling, position)
         projected = j @ np.linalg.pinv(j) @ dense
         np.testing.assert_allclose(j @ np.asarray(step).ravel(), projected, rtol=1e-5, atol=1e-6)
@@ -73,11 +82,11 @@ def run(machine, scheme, rule, data, key, n_steps=20):
     @eqx.filter_jit
     def steps(state):
         def body(state, key):
-            return scheme.step(key, rule, state, data, Rates(0.1, 0.1))[0], None
+            return Algorithm(scheme, *rule).step(key, state, data, Rates(0.1, 0.1))[0], None
 
         return jax.lax.scan(body, state, jax.random.split(key, n_steps))[0]
 
-    end = steps(scheme.init(key, rule, machine, len(data.visible))).machine
+    end = steps(Algorithm(scheme, *rule).init(key, machine, len(data.visible))).machine
     return np.asarray(end.coupling.to_matrix()), end.visible_bias, end.hidden_bias
 
 
@@ -95,11 +104,11 @@ def test_training_does_not_depend_on_the_gauge_it_starts_in(kind, scheme, key, r
     )
     visible = exact_samples(tiny_machine(seed=5), 8, rng)
     data = Batch(jnp.asarray(visible), jnp.full(8, 1 / 8))
-    rule = Rule(ContrastiveDivergence(1))
+    rule = (ContrastiveDivergence(1), UpdateRule())
     one, two = (run(m, scheme, rule, data, key) for m in (machine, other))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
-    plain = Rule(ContrastiveDivergence(1), gauge=False)
+    plain = (ContrastiveDivergence(1), UpdateRule(gauge=False))
     first, second = (run(m, scheme, plain, data, key)[0] for m in (machine, other))
     assert np.abs(first - second).max() > 0.01
 
@@ -108,7 +117,7 @@ def test_training_does_not_depend_on_the_gauge_it_starts_in(kind, scheme, key, r
 def test_rank_1_training_is_that_of_the_kronecker_machine(gauge, key, rng):
     machine = tiny_machine("kronecker")
     data = Batch(jnp.asarray(exact_samples(machine, 8, rng)), jnp.full(8, 1 / 8))
-    rule = Rule(ContrastiveDivergence(1), gauge=gauge)
+    rule = (ContrastiveDivergence(1), UpdateRule(gauge=gauge))
     one, two = (run(m, Alternating(), rule, data, key) for m in (machine, machine.to_mpo()))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
@@ -117,7 +126,7 @@ def test_rank_1_training_is_that_of_the_kronecker_machine(gauge, key, rng):
 def test_with_one_core_schemes_and_gauges_agree(key, rng):
     machine = tiny_machine("dense")
     data = Batch(jnp.asarray(exact_samples(machine, 8, rng)), jnp.full(8, 1 / 8))
-    rules = [Rule(ContrastiveDivergence(1), gauge=gauge) for gauge in (True, False)]
+    rules = [(ContrastiveDivergence(1), UpdateRule(gauge=gauge)) for gauge in (True, False)]
     results = [run(machine, Simultaneous(), rule, data, key) for rule in rules]
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
@@ -132,12 +141,11 @@ def test_balancing_keeps_w_and_evens_out_both_sides_of_every_bond(ranks, rng):
     g = np.diag(np.logspace(-4, 4, ranks[2])) @ rng.normal(size=2 * (ranks[2],))
     skewed[1] = np.tensordot(skewed[1], g, axes=1)
     skewed[2] = np.tensordot(np.linalg.inv(g), skewed[2], axes=1)
-    tidy = balanced(MPO(skewed))
+    tidy = balance(MPO(skewed))
     assert tidy.ranks == mpo.ranks
     np.testing.assert_allclose(tidy.to_matrix(), mpo.to_matrix(), rtol=1e-6, atol=1e-6)
     for left, right in zip(tidy.left_grams()[1:], tidy.right_grams()[:-1], strict=True):
         np.testing.assert_allclose(left, right, atol=1e-6)
         np.testing.assert_allclose(left, np.diag(np.diag(left)), atol=1e-6)
-    norm = float(mpo.norm())
-    np.testing.assert_array_equal(tidied(MPO(skewed), norm).cores[1], tidy.cores[1])
-    assert tidied(tidy, norm) is tidy
+    np.testing.assert_array_equal(rebalance_if_needed(MPO(skewed)).cores[1], tidy.cores[1])
+    assert rebalance_if_needed(tidy) is tidy

@@ -9,25 +9,42 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mporbm.learning import Alternating, Batch, Parameters, Rates, Rule, Simultaneous, gradient
-from mporbm.learning.gauge import natural, padded
+from mporbm.learning import (
+    Algorithm,
+    Alternating,
+    Batch,
+    LearningState,
+    Parameters,
+    Rates,
+    Simultaneous,
+    UpdateRule,
+    gradient,
+)
+from mporbm.learning.gauge import precondition
 from mporbm.learning.negative_phases import ContrastiveDivergence, NegativePhase
-from mporbm.learning.scheme import LearningState
 from mporbm.learning.two_site import TwoSite
 from mporbm.machine import DenseCoupling, Machine, MPOCoupling, exact
+from mporbm.tensor.balance import pad_ranks
 from strategies import KINDS, all_states, exact_samples, tiny_machine
 
 RATES = Rates(0.1, 0.1)
+
+
+def natural(coupling, gradients):
+    """The natural gradient of every factor."""
+    return tuple(precondition(coupling, k, g) for k, g in enumerate(gradients))
 
 
 @pytest.mark.parametrize("scheme", [Simultaneous(), Alternating()])
 def test_sampling_and_gradients_share_their_products(scheme):
     """Of CD-1: up with the data, down, up again, and one product for each phase."""
     machine, n = Machine(DenseCoupling.random(jax.random.key(0), (11,), (5,))), 13
-    rule = Rule(ContrastiveDivergence(), gauge=False)
-    state = scheme.init(jax.random.key(1), rule, machine, n)
+    rule = (ContrastiveDivergence(), UpdateRule(gauge=False))
+    state = Algorithm(scheme, *rule).init(jax.random.key(1), machine, n)
     data = Batch(jnp.ones((n, 11)), jnp.full(n, 1.0 / n))
-    step = jax.jit(lambda state, data: scheme.step(jax.random.key(2), rule, state, data, RATES))
+    step = jax.jit(
+        lambda state, data: Algorithm(scheme, *rule).step(jax.random.key(2), state, data, RATES)
+    )
     program = step.lower(state, data).compile().as_text()
     shapes = re.findall(r"= f64\[(\d+,\d+)\]\S* dot\(", program)
     products = Counter(shape for shape in shapes if not shape.startswith("1,"))
@@ -128,9 +145,9 @@ def test_only_the_moved_factors_get_a_gradient(kind, rng):
 def test_one_step_is_the_rate_times_the_exact_gradient(scheme, kind, gauge, rng, key):
     """Of each factor in turn, at the machine as the updates before have left it."""
     machine, data, rate = tiny_machine(kind, scale=0.7), data_batch(rng), 1e-3
-    rule = Rule(Exact(), gauge=gauge, momentum=0.0)
-    start = scheme.init(key, rule, machine, 1)
-    end, _ = eqx.filter_jit(scheme.step)(key, rule, start, data, Rates(rate, rate))
+    rule = (Exact(), UpdateRule(gauge=gauge, momentum=0.0))
+    start = Algorithm(scheme, *rule).init(key, machine, 1)
+    end, _ = eqx.filter_jit(Algorithm(scheme, *rule).step)(key, start, data, Rates(rate, rate))
     n = len(jax.tree.leaves(machine.coupling))
     groups = [tuple(range(n))] if isinstance(scheme, Simultaneous) else [(k,) for k in range(n)]
     expected = machine
@@ -156,13 +173,13 @@ def test_a_two_site_step_is_the_exact_gradient_of_the_merged_core(rng, key):
     dense, data, rate = tiny_machine("dense", scale=0.7), data_batch(rng), 1e-2
     machine = dense.to_mpo()
     biases = machine.visible_bias, machine.hidden_bias
-    machine = Machine(MPOCoupling(padded(machine.coupling.mpo, (4,))), *biases)
-    scheme, rule = TwoSite(), Rule(Exact(), momentum=0.0)
-    start = scheme.init(key, rule, machine, 1)
+    machine = Machine(MPOCoupling(pad_ranks(machine.coupling.mpo, (4,))), *biases)
+    scheme, rule = TwoSite(), (Exact(), UpdateRule(momentum=0.0))
+    start = Algorithm(scheme, *rule).init(key, machine, 1)
     np.testing.assert_allclose(
         start.machine.coupling.to_matrix(), dense.coupling.to_matrix(), atol=1e-12
     )
-    end, _ = eqx.filter_jit(scheme.step)(key, rule, start, data, Rates(rate, rate))
+    end, _ = eqx.filter_jit(Algorithm(scheme, *rule).step)(key, start, data, Rates(rate, rate))
     g = exact_gradient(dense, data)
     expected = dense.coupling.weights + rate * g.factors[0]
     np.testing.assert_allclose(

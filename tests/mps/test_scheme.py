@@ -10,14 +10,21 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from mporbm.learning import Batch, ContrastiveDivergence, Rates, Rule, gradient
-from mporbm.learning.gauge import natural
+from mporbm.learning import (
+    Algorithm,
+    Batch,
+    ContrastiveDivergence,
+    Parameters,
+    Rates,
+    UpdateRule,
+    gradient,
+)
+from mporbm.learning.gauge import precondition
 from mporbm.learning.monitor import snapshot
-from mporbm.learning.parameters import Parameters
 from mporbm.machine import Gaussian, Machine, MPOCoupling
 from mporbm.machine.hash_rng import hash_split
 from mporbm.mps.machine import MPSMachine
-from mporbm.mps.scheme import MPSScheme
+from mporbm.mps.scheme import MPSLikelihood, MPSScheme
 from mporbm.tensor import MPO, MPS, MPSBatch
 from strategies import mpos, mps, seeds
 
@@ -61,7 +68,10 @@ def quantities(machine, samples):
         "gram": (machine.gram(), matrix.T @ matrix),
         "bias field": (machine.bias_field(), other.visible_bias.reshape(-1) @ matrix),
         "inner": (samples.inner(samples), flat @ flat.T),
-        "watched": (MPSScheme().watch(machine, samples, UNITS), snapshot(other, tensors, UNITS)),
+        "watched": (
+            MPSLikelihood().watch(machine, samples, UNITS),
+            snapshot(other, tensors, UNITS),
+        ),
     }
 
 
@@ -75,11 +85,11 @@ def test_fields_and_energies(drawn):
             np.testing.assert_allclose(one, other, rtol=1e-10, atol=scale, err_msg=name)
 
 
-def dense_update(key, rule, machine, samples, weight, velocity, moved):
+def dense_update(key, algorithm, machine, samples, weight, velocity, moved):
     """One update by full tensors; B is moved through the Jacobian of its tensor."""
-    other, tensors = dense(machine), samples.to_tensors()
+    rule, other, tensors = algorithm.rule, dense(machine), samples.to_tensors()
     field = other.hidden_field(tensors)
-    for step_key in hash_split(key, rule.negative_phase.n_gibbs):
+    for step_key in hash_split(key, algorithm.negative_phase.n_gibbs):
         negative = other.visible_mean(other.hidden_units.sample(step_key, field))
         field = other.hidden_field(negative)
     ascent, _ = gradient(other, Batch(tensors, weight), Batch(negative, weight))
@@ -88,15 +98,16 @@ def dense_update(key, rule, machine, samples, weight, velocity, moved):
     bias = [jnp.tensordot(ascent.visible_bias, j, d) for j in jacobian]
     factors = list(ascent.factors)
     if rule.gauge:
-        factors = natural(machine.coupling, factors)
-        bias = natural(MPOCoupling(MPO(machine.bias_cores)), bias)
+        factors = [precondition(machine.coupling, k, g) for k, g in enumerate(factors)]
+        own = MPOCoupling(MPO(machine.bias_cores))
+        bias = [precondition(own, k, g) for k, g in enumerate(bias)]
     share = 1.0 / len(moved) if rule.gauge else 1.0
     cores, b_cores = list(machine.coupling.mpo.cores), list(machine.visible_bias.cores)
     v_cores, v_bias = list(velocity.factors), list(velocity.visible_bias.cores)
     for k in moved:
         v_cores[k] = rule.momentum * v_cores[k] + RATES.coupling * factors[k]
         v_bias[k] = rule.momentum * v_bias[k] + RATES.bias * bias[k].reshape(v_bias[k].shape)
-        cores[k] = rule.decayed(cores[k], share * RATES.coupling) + share * v_cores[k]
+        cores[k] = rule.decay(cores[k], share * RATES.coupling) + share * v_cores[k]
         b_cores[k] = b_cores[k] + share * v_bias[k]
     rate = jnp.tensordot(weight, other.hidden_mean(tensors), 1)
     sparse = rule.sparsity_cost * (rule.sparsity_target - rate)
@@ -107,16 +118,18 @@ def dense_update(key, rule, machine, samples, weight, velocity, moved):
 
 
 @eqx.filter_jit
-def both_steps(key, scheme, rule, machine, samples, weight, velocity):
-    state = scheme.init(key, rule, machine, 1)
+def both_steps(key, algorithm, machine, samples, weight, velocity):
+    state = algorithm.init(key, machine, 1)
     state = eqx.tree_at(lambda s: s.velocity, state, velocity)
-    state, _ = scheme.step(key, rule, state, scheme.batch(machine, samples, weight), RATES)
+    data = algorithm.objective.batch(machine, samples, weight)
+    state, _ = algorithm.step(key, state, data, RATES)
     d = len(machine.visible_shape)
-    updates = [[k] for k in range(d)] if scheme.alternating else [range(d)]
-    keys = hash_split(key, d) if scheme.alternating else [key]
+    alternating = algorithm.scheme.alternating
+    updates = [[k] for k in range(d)] if alternating else [range(d)]
+    keys = hash_split(key, d) if alternating else [key]
     for update_key, moved in zip(keys, updates, strict=True):
         machine, velocity = dense_update(
-            update_key, rule, machine, samples, weight, velocity, moved
+            update_key, algorithm, machine, samples, weight, velocity, moved
         )
     return state, machine, velocity
 
@@ -126,14 +139,15 @@ def both_steps(key, scheme, rule, machine, samples, weight, velocity):
 def test_a_whole_step_is_that_of_full_tensors(drawn, alternating, gauge, n_gibbs, seed):
     machine, samples = drawn
     gauge = gauge and machine.coupling.mpo.boundary == "open"
-    rule = Rule(
-        ContrastiveDivergence(n_gibbs),
+    rule = UpdateRule(
         gauge=gauge,
         momentum=0.4,
         weight_decay=0.1,
         sparsity_target=0.2,
         sparsity_cost=0.3,
     )
+    scheme, phase = MPSScheme(alternating), ContrastiveDivergence(n_gibbs)
+    algorithm = Algorithm(scheme, phase, rule, MPSLikelihood())
     rng = np.random.default_rng(seed)
     weight = rng.uniform(0.5, 2.0, len(samples))
     velocity = jax.tree.map(
@@ -141,7 +155,7 @@ def test_a_whole_step_is_that_of_full_tensors(drawn, alternating, gauge, n_gibbs
     )
     key = jax.random.key(seed % 2**31)
     state, expected, velocities = both_steps(
-        key, MPSScheme(alternating), rule, machine, samples, weight / weight.sum(), velocity
+        key, algorithm, machine, samples, weight / weight.sum(), velocity
     )
     if gauge:
         # Redundant bonds leave cores to chance, but not W and B; a ridge of 1e-8 shows.
@@ -175,19 +189,20 @@ def chain_machine(order, rng, n_samples=4):
 def test_long_chains_share_a_loop(alternating):
     """Cores of one shape are computed in a loop: a longer chain is no longer a program."""
     rng, key = np.random.default_rng(0), jax.random.key(0)
-    scheme, rule = MPSScheme(alternating), Rule(ContrastiveDivergence(), gauge=True)
+    scheme = MPSScheme(alternating)
+    algorithm = Algorithm(scheme, ContrastiveDivergence(), objective=MPSLikelihood())
     weight = jnp.full(4, 0.25)
     machine, samples = chain_machine(6, rng)
     state, expected, _ = both_steps(
-        key, scheme, rule, machine, samples, weight, Parameters.zeros_like(machine)
+        key, algorithm, machine, samples, weight, Parameters.zeros_like(machine)
     )
     assert_same(tensors_of(state.machine), tensors_of(expected), 1e-6)
 
     def n_products(order):
         longer, batch = chain_machine(order, rng)
-        start = scheme.init(key, rule, longer, 4)
+        start = algorithm.init(key, longer, 4)
         program = eqx.filter_make_jaxpr(
-            lambda s, b: scheme.step(key, rule, s, Batch(b, weight), RATES)
+            lambda s, b: algorithm.step(key, s, Batch(b, weight), RATES)
         )(start, batch)[0]
         return str(program).count("dot_general")
 

@@ -134,7 +134,7 @@ def _as_json():
         "title": "Matrix Product Operator Restricted Boltzmann Machines: the experiments again",
         "mode": "full",
         "version": "0.1.0",
-        "command": "mporbm reproduce --full --out results",
+        "command": "python -m reproduction --full --out results",
         "date": "2026-11-16",
         "seconds": 5400.0,
         "environment": {

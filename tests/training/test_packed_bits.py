@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.model_selection import train_test_split
 
-from mporbm.learning import ContrastiveDivergence, Rates, Rule, Simultaneous
+from mporbm.learning import Algorithm, ContrastiveDivergence, Rates, Simultaneous
 from mporbm.training import ArraySource, PackedBits, StreamSource
 from mporbm.training import sources as data
 from mporbm.training.loop import run_block
@@ -221,16 +221,16 @@ def sizes(jaxpr):
 
 def test_a_compiled_block_unpacks_a_batch_at_a_time():
     n_rows, batch_size = 1000, 5
-    scheme, rule, machine = Simultaneous(), Rule(ContrastiveDivergence(1)), tiny_machine()
+    algorithm, machine = Algorithm(Simultaneous(), ContrastiveDivergence(1)), tiny_machine()
     key = jax.random.key(0)
-    state = scheme.init(key, rule, machine, batch_size)
+    state = algorithm.init(key, machine, batch_size)
     rows = jax.tree.map(jnp.asarray, packed(n_rows))
     index = jnp.arange(n_rows).reshape(-1, batch_size)
 
     def program(rows):
         block = rows, index, jnp.ones(index.shape, jnp.float32)
         first, limit = jnp.asarray(0), jnp.asarray(1000.0)
-        return run_block(scheme, rule, state, block, key, first, Rates(0.1, 0.1), limit)
+        return run_block(algorithm, state, block, key, first, Rates(0.1, 0.1), limit)
 
     def largest(function):
         return max(sizes(eqx.filter_make_jaxpr(function)(rows)[0].jaxpr))

@@ -103,7 +103,7 @@ def read_member(
 
 
 def _list_bytes(file: io.BufferedIOBase) -> int:
-    """How long the list of members says it is, at the end of an archive or before that in zip64."""
+    """Read the length of the list of members at the end of an archive, or before that in zip64."""
     length = file.seek(0, os.SEEK_END)
     file.seek(max(length - LONGEST_END, 0))
     tail = file.read()

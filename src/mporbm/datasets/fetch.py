@@ -130,7 +130,7 @@ def _download(dataset: str, remote: Remote) -> Path:
 
 
 def _advice(dataset: str, remote: Remote) -> str:
-    """How to get a file by hand."""
+    """Say how to get a file by hand."""
     own = data_folder(dataset)
     if own is None:
         place = f"{cache_folder(dataset)} or ${DATA_VARIABLE}/{dataset}"

@@ -16,7 +16,7 @@ MOST_PIXELS = 2**26
 
 
 def read_idx(blob: Blob, n_axes: int) -> NDArray[np.uint8]:
-    """An array of bytes in the IDX format of MNIST."""
+    """Read an array of bytes in the IDX format of MNIST."""
     magic, start = 0x800 + n_axes, 4 * (n_axes + 1)
     header = np.frombuffer(blob.content[:start], ">u4") if len(blob.content) >= start else [0]
     if header[0] != magic:
@@ -34,7 +34,7 @@ def read_idx(blob: Blob, n_axes: int) -> NDArray[np.uint8]:
 
 
 def read_integers(blob: Blob, n_rows: int, n_columns: int) -> NDArray[np.int64]:
-    """A table of integers in text, with as many numbers in each line; blank lines are left out."""
+    """Read a table of integers in text, one row in each line; blank lines are left out."""
     table = np.empty((n_rows, n_columns), np.int64)
     number = 0
     for line in io.BytesIO(blob.content):

@@ -17,7 +17,7 @@ DISTANCES: tuple[Distance, ...] = ("euclidean", "cosine")
 def classify(
     train: Array, labels: Array, samples: Array, distance: Distance = "euclidean"
 ) -> Array:
-    """The label of the nearest training sample for each sample; samples are any arrays (n, ...)."""
+    """Give each sample (n, ...) the label of the nearest training sample."""
     known, asked = _rows(train), _rows(samples)
     nearest = np.empty(len(asked), np.intp)
     for start in range(0, len(asked), BLOCK):
@@ -56,7 +56,7 @@ def _rows(samples: Array) -> Array:
 
 
 def _likeness(asked: Array, known: Array, distance: Distance) -> Array:
-    """What is largest for the nearest: ``a b - |a|^2 / 2``, or the cosine, but for ``|b|``.
+    """Compute what is largest for the nearest: ``a b - |a|^2 / 2``, or the cosine, but for ``|b|``.
 
     In double precision: in single, near neighbours far from zero would be taken for each other.
     Some columns at a time, so that there is never a copy of everything.

@@ -13,13 +13,13 @@ Outcome = dict[str, Any]
 
 
 def outcome_path(folder: Path, kind: str, asked: Mapping[str, Any]) -> Path:
-    """The file of the outcome of what was asked, in any order."""
+    """Name the file of an outcome by a hash of what was asked, in any order."""
     text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     return folder / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
 def read_outcome(path: Path) -> Outcome | None:
-    """What was found before, if it was."""
+    """Read the outcome that was kept before; None if there is none that can be understood."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         found: Outcome = {**kept["outcome"], "seconds": float(kept["seconds"])}
@@ -32,6 +32,6 @@ def read_outcome(path: Path) -> Outcome | None:
 def write_outcome(
     path: Path, about: Mapping[str, Any], outcome: Mapping[str, Any], seconds: float
 ) -> None:
-    """Keep what was found, beside what it is about."""
+    """Write what was found, beside what it is about."""
     kept = {**about, "seconds": round(seconds, 2), "outcome": outcome}
     write_text(path, json.dumps(kept, allow_nan=False))
