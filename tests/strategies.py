@@ -14,7 +14,6 @@ from mporbm.machine import (
     DenseCoupling,
     Gaussian,
     KroneckerCoupling,
-    LabelledMachine,
     Machine,
     MPOCoupling,
     exact,
@@ -132,26 +131,6 @@ def tiny_machine(kind: str = "mpo", seed: int = 0, scale: float = 1.0, rank: int
         machine.visible_bias,
         machine.hidden_bias,
     )
-
-
-def with_labels(machine: Machine, rng, n_classes: int = 3) -> LabelledMachine:
-    """The machine with normal weights and biases of labels."""
-    weights = rng.normal(size=(n_classes, *machine.hidden_shape))
-    return LabelledMachine(machine, weights, rng.normal(size=n_classes))
-
-
-def joint_distribution(machine: LabelledMachine) -> np.ndarray:
-    """``p(V, y, H)`` of all states by NumPy alone: (visible states, classes, hidden states)."""
-    v, h = (binary_states(shape) for shape in (machine.visible_shape, machine.hidden_shape))
-    w, b, c = (
-        np.asarray(array)
-        for array in (machine.coupling.to_matrix(), machine.visible_bias, machine.hidden_bias)
-    )
-    u, d = np.asarray(machine.label_weights), np.asarray(machine.label_bias)
-    layers = v @ w @ h.T + (v @ b.ravel())[:, None] + h @ c.ravel()
-    labels = d[:, None] + u.reshape(len(d), -1) @ h.T
-    weights = np.exp(layers[:, None, :] + labels)
-    return weights / weights.sum()
 
 
 def random_labelled(machine: Machine, rng, n_classes: int = 3) -> Machine:

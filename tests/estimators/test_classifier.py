@@ -19,7 +19,7 @@ from mporbm import ClassRBM, MPOClassRBM
 from mporbm.cli.files import read_model
 from mporbm.training import PackedBits
 from mporbm.training.safetensors_io import FileFormatError
-from strategies import assert_distributed, joint_distribution, state_numbers
+from strategies import assert_distributed, label_distribution, state_numbers
 
 VISIBLE, HIDDEN = (3, 2), (2, 2)
 LABELS = np.array(["cat", "dog", "eel"])
@@ -115,7 +115,7 @@ def test_labels_of_any_type():
 
 def test_samples_of_all_classes_and_of_one():
     model, n = fitted("MPOClassRBM"), 20_000
-    joint = joint_distribution(model.machine_).sum(axis=2)
+    joint = label_distribution(model.machine_).sum(axis=2)
     drawn = model.sample(n, n_gibbs=20, random_state=0)
     assert drawn.shape == (n, *VISIBLE)
     assert_distributed(drawn, joint.sum(axis=1))
@@ -213,7 +213,7 @@ def test_the_exact_objective_rises(name, share, discriminative):
     codes = np.searchsorted(LABELS, Y)
 
     def objective(model):
-        joint = joint_distribution(model.machine_).sum(axis=2)
+        joint = label_distribution(model.machine_).sum(axis=2)
         log_joint = np.log(joint[state_numbers(X), codes])
         log_visible = np.log(joint[state_numbers(X)].sum(axis=1))
         return (share * log_joint + discriminative * (log_joint - log_visible)).mean()

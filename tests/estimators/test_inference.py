@@ -35,7 +35,7 @@ def around(machine, **parameters):
     gaussian = isinstance(machine.visible_units, Gaussian)
     units = "gaussian" if gaussian else "bernoulli"
     model = MPORBM(visible_units=units, random_state=0, **parameters)
-    model._set_machine(machine)
+    model.set_machine(machine)
     model._begin(0.0)
     return model
 

@@ -76,9 +76,9 @@ def machines():
         DenseCoupling,
         Gaussian,
         KroneckerCoupling,
-        LabelledMachine,
         Machine,
         MPOCoupling,
+        labelled_machine,
     )
     from mporbm.machine.layered import deep_boltzmann
     from mporbm.mps.machine import MPSMachine
@@ -89,7 +89,7 @@ def machines():
 
     mpo = MPOCoupling(MPO([ones(1, 3, 2, 2), ones(2, 2, 2, 1)]))
     plain, dense = Machine(mpo), Machine(DenseCoupling(ones(3, 2, 2, 2), 2))
-    labelled = LabelledMachine(plain, ones(3, 2, 2))
+    labelled = labelled_machine(plain, ones(3, 2, 2))
     upper = Machine(MPOCoupling(MPO([ones(1, 2, 1, 2), ones(2, 2, 2, 1)])))
     mps = MPSMachine(mpo, MPS([ones(1, 3, 2), ones(2, 2, 1)]))
     made = [
@@ -99,7 +99,7 @@ def machines():
             mporbm.MPORBM((2, 2), visible_units="gaussian"),
             Machine(mpo, visible_units=Gaussian(2.0)),
         ),
-        (mporbm.MPORBM((2, 2), visible_units="gaussian"), mps),
+        (mporbm.MPSRBM((2, 2)), mps),
         (mporbm.RBM((2, 2)), dense),
         (mporbm.MvRBM((2, 2)), Machine(KroneckerCoupling([ones(3, 2), ones(2, 2)]))),
         (mporbm.TvRBM(2), Machine(CPCoupling([ones(3, 2), ones(2, 2)], ones(2, 2)))),
@@ -109,11 +109,11 @@ def machines():
     ]
     grey = np.arange(24, dtype=np.uint8).reshape(4, 3, 2)
     for number, (estimator, machine) in enumerate(made):
-        estimator._set_machine(machine)
+        estimator.set_machine(machine)
         estimator.n_iter_, estimator.history_ = 1, [{"epoch": 1, "score": -1.0, "ranks": [2]}]
         estimator.random_state = 0
-        estimator._restart_random_numbers()
-        if isinstance(machine, LabelledMachine):
+        estimator.restart_random_numbers()
+        if machine is labelled:
             estimator.classes_ = np.array(["a", "b", "c"])
         if number == 0:
             estimator.feature_names_in_ = np.array(list("abcdef"), object)

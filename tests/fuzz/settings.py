@@ -63,7 +63,7 @@ def read_toml(path):
     try:
         estimator = fit.make_estimator(options, 0)
         fit.make_coding(options)
-        estimator._check_parameters()
+        estimator.check_parameters()
     except (ValueError, TypeError, FileNotFoundError) as error:
         # Those of parameters name the option; its file is known to who gave it.
         raise (ValueError if str(error) else AssertionError)(f"{path}: {error}") from error

@@ -90,15 +90,16 @@ def discriminative_gradient(
     ) -> tuple[tuple[Parameters, Array], Array]:
         machine, pull_back = planned
 
-        def places(machine: Machine) -> tuple[Any, Array, Array]:
-            coupling: Any = machine.coupling
-            return coupling.merged, machine.visible_bias, machine.hidden_bias
-
         def objective(theta: tuple[Any, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
-            return _log_probability(eqx.tree_at(places, machine, theta), data)
+            form, *biases = theta
+            moved = eqx.tree_at(
+                lambda m: (m.visible_bias, m.hidden_bias), machine.formed(form), biases
+            )
+            return _log_probability(moved, data)
 
-        slope, (rate, largest) = jax.grad(objective, has_aux=True)(places(machine))
-        form, *biases = slope
+        form = machine.coupling.product(len(data))
+        theta = form, machine.visible_bias, machine.hidden_bias
+        (form, *biases), (rate, largest) = jax.grad(objective, has_aux=True)(theta)
         return (Parameters(pull_back(form), *biases), rate), largest
 
     (ascent, hidden_rate), largest = sum_over_devices(derive, (machine, pull_back), data)
