@@ -136,7 +136,7 @@ def _estimator_options() -> Iterator[FitOption]:
         if name in NOT_OFFERED:
             continue
         hint = get_type_hints(cls)[name]
-        choices = choices_of(name, hint)
+        choices = () if name in WRITTEN else choices_of(name, hint)
         yield FitOption(
             name=RENAMED.get(name, name),
             kind=WRITTEN.get(name, str if choices else _plain_type(hint)),
@@ -173,9 +173,10 @@ def choices_of(parameter: str, hint: Any) -> tuple[str, ...]:
 
     layer, registry = REGISTRIES.get(parameter, ("machine", ""))
     found = getattr(getattr(mporbm, layer), registry, None)
-    literals = [h for h in _alternatives(hint) if get_origin(h) is Literal]
-    names = found or [value for literal in literals for value in get_args(literal)]
-    choices = tuple(names or FORMER_CHOICES.get(parameter, ()))
+    kinds = [kind for kind in _alternatives(hint) if kind is not type(None)]
+    if all(get_origin(kind) is Literal for kind in kinds):
+        found = found or [value for kind in kinds for value in get_args(kind)]
+    choices = tuple(found or FORMER_CHOICES.get(parameter, ()))
     return (*choices, "none") if choices and type(None) in _alternatives(hint) else choices
 
 
