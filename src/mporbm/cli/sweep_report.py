@@ -103,7 +103,9 @@ def table(ranking: Ranking) -> Table:
     shown.add_column("")
     for setting in ranking.in_order():
         cells = [text(setting.options[name]) for name in names]
-        cells.append(_mean_and_spread(setting, ranking.measure))
+        # Other seeds than those of the others would be compared.
+        is_whole = not setting.count("pruned")
+        cells.append(_mean_and_spread(setting, ranking.measure) if is_whole else "")
         for name, digits in (("n_parameters", 0), ("seconds", 1)):
             mean = setting.mean(name)
             cells.append("" if mean is None else f"{mean:.{digits}f}")
