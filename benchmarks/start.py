@@ -27,6 +27,7 @@ imported = time.perf_counter()
 from mporbm import MPORBM
 import jax, numpy as np
 loaded = time.perf_counter()
+mporbm.enable_compilation_cache()
 compiling = []
 jax.monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: compiling.append(seconds) if "backend_compile" in event else None

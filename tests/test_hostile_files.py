@@ -14,7 +14,7 @@ from PIL import Image
 import mporbm
 from fuzz.arrays import npy, png, zipped
 from fuzz.models import checkpoint_parts, encoded, models, read_checkpoint
-from mporbm.cli import files, fit
+from mporbm.cli import config, files
 from mporbm.datasets import archives
 from mporbm.datasets.archives import Blob, open_zip, read_gzip, read_member
 from mporbm.datasets.formats import open_image, read_integers
@@ -284,20 +284,22 @@ def test_arrays_that_are_not_there(written):
         refused(read, written("x.npz", zipped([("a.npy", content)])), reason)
 
     table = [
-        (npy_of((10**15, 10)), "it has .* bytes, an array of shape .* needs 8"),
-        (npy_of((10**9, 10**9, 10**9)), "needs 8"),
+        (npy_of((10**15, 10)), "it has .* bytes, an array of shape .* needs more"),
+        (npy_of((10**9, 10**9, 10**9)), "needs more"),
         (npy_of("(" * 3000 + ")" * 3000), "its header is no table"),
-        (npy_of((-1, 4)), "its header is no table"),
-        (npy_of((1,) * 70), "its header is no table"),
-        (npy_of("(9" + "9" * 100 + ", 1)"), "its header is no table"),
+        (npy_of("-" * 9000 + "1"), "its header is no table"),
+        (npy_of((-1, 4)), "invalid shape"),
+        (npy_of((1,) * 70), "invalid shape"),
+        (npy_of("(9" + "9" * 100 + ", 1)"), "invalid shape"),
         (npy_of((0, 10**15)), "at least one of them"),
-        (npy_of((2, 2), "[('a', '<f8')]"), "its header is no table"),
-        (npy_of((2, 2), "'<f7'"), "there is no type"),
-        (npy_of((2, 2), "'a8'"), "its header is no table"),
+        (npy_of((2, 2), "[('a', '<f8')]"), "an array of shape"),
+        (npy_of((2, 2), "'<f7'"), "its header is no table"),
         (npy_of((2, 2), "'|S9'"), "an array of shape"),
-        (npy_of((2, 2), length=65535), "its header ends at byte 65545"),
-        (b"\x93NUMPY\7\7", "its version is not"),
-        (b"\x93NUMPY", "its version is not"),
+        (npy_of((2, 2), length=65535), "its header is no table"),
+        # A header that claims 2 GiB: NumPy by itself takes them.
+        (b"\x93NUMPY\2\0" + struct.pack("<I", 2**31), "its header is no table"),
+        (b"\x93NUMPY\7\7", "its version is"),
+        (b"\x93NUMPY", "reading magic string"),
     ]
     check_each(check, table)
 
@@ -311,7 +313,7 @@ def test_a_compressed_array_that_is_too_large(written, monkeypatch):
 
 
 def test_a_member_that_is_no_array(written):
-    refused(read, written("x.npz", zipped([("a.txt", b"text")])), "the magic string")
+    refused(read, written("x.npz", zipped([("a.txt", b"text")])), "magic string")
 
 
 def test_two_members_of_a_name(written):
@@ -477,9 +479,9 @@ def test_configurations_that_ask_for_nonsense(written):
         path = written("x.toml", text.encode(errors="surrogateescape"))
         if reason is None:
             with pytest.raises(ValueError, match="rank=something huge: expected integers"):
-                fit.make_estimator(fit._configured(path), 0)
+                config.make_estimator(config.read_options(path), 0)
         else:
-            refused(fit._configured, path, reason)
+            refused(config.read_options, path, reason)
 
     table = [
         ("rank = " + "[" * 20_000, "expected a TOML file"),

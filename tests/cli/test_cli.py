@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ElementTree
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -688,6 +689,15 @@ def test_help_does_not_wait_for_jax():
     command = [sys.executable, "-c", script]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ended.stdout.endswith("set()\n")
+
+
+def test_commands_keep_what_they_compile(ok, trained, tmp_path, monkeypatch):
+    enable = mock.Mock()
+    monkeypatch.setattr(mporbm, "enable_compilation_cache", enable)
+    ok("inspect", trained.plain.path)
+    assert enable.call_args_list == [mock.call()]
+    ok("fit", trained.plain.data, "-o", tmp_path / "m.safetensors", "--n-iter", 0)
+    assert enable.call_args_list == [mock.call()] * 2
 
 
 def test_main_leaves_warnings_as_they_were(trained):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Literal
 
 import jax
 import pytest
@@ -14,7 +15,7 @@ import typer
 import mporbm
 from mporbm import MPORBM
 from mporbm.cli.app import make_app
-from mporbm.cli.fit_options import MODELS, documented_parameters, fit_options
+from mporbm.cli.fit_options import MODELS, choices_of, documented_parameters, fit_options
 
 ESTIMATORS = [getattr(mporbm, name) for name in MODELS]
 # What transform chooses, and what only Python can use.
@@ -125,6 +126,13 @@ def test_documentation_becomes_help():
     assert fit_options()["rank"].help == (
         "The largest rank of any bond, or one rank for every bond. [default: 20]"
     )
+
+
+def test_choices_come_from_types():
+    assert choices_of("mode", Literal["a", "b"]) == ("a", "b")
+    assert choices_of("mode", Literal["a"] | None) == ("a", "none")
+    assert choices_of("mode", float | Literal["auto"]) == ()
+    assert choices_of("mode", int) == ()
 
 
 def test_what_a_user_registers_can_be_chosen(refused, run, trained, tmp_path, monkeypatch):

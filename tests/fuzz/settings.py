@@ -4,13 +4,14 @@ import json
 from unittest import mock
 
 from fuzz import mutation
-from mporbm.cli import fit
+from mporbm.cli import config
+from mporbm.cli.fit_options import fit_options
 from reproduction.runs import Run
 
 TOML = (
     b'hidden-shape = [2, 2]\nrank = 2\nscheme = "su"\ngauge = "none"\nn_iter = 3\nmomentum = 0.5\n'
 )
-OPTIONS = sorted({*fit.get_type_hints(fit.fit)} - {"return"})
+OPTIONS = sorted([*fit_options(), "data", "picture", "force", "quiet"])
 LITERALS = (
     "1",
     "-1",
@@ -59,10 +60,10 @@ def changed_toml(rng):
 
 
 def read_toml(path):
-    options = fit._configured(path)
+    options = config.read_options(path)
     try:
-        estimator = fit.make_estimator(options, 0)
-        fit.make_coding(options)
+        estimator = config.make_estimator(options, 0)
+        config.make_coding(options)
         estimator.check_parameters()
     except (ValueError, TypeError, FileNotFoundError) as error:
         # Those of parameters name the option; its file is known to who gave it.

@@ -22,11 +22,13 @@ from mporbm.pictures import (
     receptive_fields,
     sample_grid,
     setting_curves,
+    setting_scatter,
     singular_values,
     strips,
     training_curves,
 )
 from mporbm.pictures.images import UNKNOWN
+from mporbm.sweep import Range
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.random((7, 4, 4))
@@ -365,6 +367,23 @@ def marked(axis, size):
         and line.get_markersize() == size
         and len(line.get_xdata())
     }
+
+
+def test_sampled_settings_are_drawn_against_each_option():
+    values = {("2", "0.01", "su"): [1.0, 3.0], ("5", "0.1", "aop"): [4.0, 6.0]}
+    space = {"rank": Range(1, 8), "rate": Range(0.01, 0.1, log=True), "scheme": ["aop", "su"]}
+    best, alike = list(values)[::-1]
+    figure = setting_scatter(space, values, best=best, like_the_best=[alike], ylabel="score")
+    figure.canvas.draw()
+    for axis, places in zip(figure.axes, ([2, 5], [0.01, 0.1], [1, 0]), strict=True):
+        points, ring, small = (np.column_stack(line.get_data()) for line in axis.get_lines())
+        assert_allclose(points, np.column_stack([places, [2.0, 5.0]]))
+        assert_allclose(ring, points[1:])
+        assert_allclose(small, points[:1])
+    assert [axis.get_xlabel() for axis in figure.axes] == list(space)
+    assert [axis.get_xscale() for axis in figure.axes] == ["linear", "log", "linear"]
+    assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == ["aop", "su"]
+    assert figure.axes[0].get_ylabel() == "score"
 
 
 def test_setting_curves_are_means_with_bars(rng):

@@ -82,9 +82,9 @@ def _shown(value: Any) -> str:
 
 def make_estimator(options: Mapping[str, Any], verbose: int) -> Any:
     """Make the estimator that options ask for; JAX is told where to keep what it compiles."""
-    from ..cache import enable_compilation_cache
+    import mporbm
 
-    enable_compilation_cache()
+    mporbm.enable_compilation_cache()
     model = options.get("model", "mporbm")
     cls = estimator_class(model)
     parameters: dict[str, Any] = {"verbose": verbose}

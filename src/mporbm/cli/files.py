@@ -31,7 +31,7 @@ Check = Callable[[Any, str], None]
 
 
 def read_array(path: str) -> Any:
-    """An array of samples: ``.npy`` as a memory map, ``.npz``, a zarr store, a PNG or some."""
+    """Read samples: ``.npy`` as a memory map, ``.npz``, a zarr store, a PNG image or several."""
     file, _, name = path.partition(".npz:")
     if name:
         return _read_npz(Path(f"{file}.npz"), name)
@@ -55,7 +55,7 @@ def read_array(path: str) -> Any:
 
 
 def read_labels(path: str, n_samples: int) -> NDArray[Any]:
-    """The label of each sample: numbers or strings, as ``.npy`` or ``.npz``."""
+    """Read the label of each sample: numbers or strings, as ``.npy`` or ``.npz``."""
     file, _, name = path.partition(".npz:")
     source = Path(f"{file}.npz" if name else path)
     if not source.is_file() or source.suffix.lower() not in (".npy", ".npz"):
@@ -74,7 +74,7 @@ def read_labels(path: str, n_samples: int) -> NDArray[Any]:
 
 
 def read_whole(path: str) -> NDArray[Any]:
-    """The same as an array of NumPy: a zarr store is read as a whole."""
+    """Read samples as a NumPy array; a zarr store is read as a whole."""
     array = read_array(path)
     return array if isinstance(array, np.ndarray) else np.asarray(array)
 
@@ -100,7 +100,7 @@ def _read_npy(path: Path, check: Check = _check_samples) -> NDArray[Any]:
 
 
 def _read_zarr(path: Path) -> Any:
-    """An array that is read as it is used."""
+    """Open an array that is read as it is used."""
     with extra("zarr", str(path)):
         import zarr
         from zarr.errors import BaseZarrError
@@ -172,7 +172,7 @@ def _read_images(paths: list[Path], given: str) -> NDArray[Any]:
 
 @contextmanager
 def blamed(**sources: str | None) -> Iterator[None]:
-    """Errors about arguments, such as X, as errors about the files that they came from."""
+    """Tell errors about arguments, such as X, as errors about the files that they came from."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -207,7 +207,7 @@ def write_model(path: Path, estimator: Any) -> None:
 
 
 def read_mask(path: str) -> NDArray[np.bool_]:
-    """A mask, True (or not 0) where a value is known."""
+    """Read a mask, True (or not 0) where a value is known."""
     source = Path(path)
     if source.suffix.lower() != ".npy" or not source.is_file():
         mask: NDArray[np.bool_] = np.asarray(read_array(path), bool)
@@ -322,7 +322,7 @@ def write_figures(folder: Path, figures: dict[str, Any]) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Whatever keeps a file from being written, as an error that says which file."""
+    """Tell whatever keeps a file from being written as an error that says which file."""
     from safetensors import SafetensorError
 
     try:

@@ -136,7 +136,7 @@ def _estimator_options() -> Iterator[FitOption]:
         if name in NOT_OFFERED:
             continue
         hint = get_type_hints(cls)[name]
-        choices = choices_of(name, hint)
+        choices = () if name in WRITTEN else choices_of(name)
         yield FitOption(
             name=RENAMED.get(name, name),
             kind=WRITTEN.get(name, str if choices else _plain_type(hint)),
@@ -147,36 +147,14 @@ def _estimator_options() -> Iterator[FitOption]:
         )
 
 
-FORMER_CHOICES = {
-    "visible_units": ("bernoulli", "gaussian"),
-    "negative_phase": ("cd", "pcd", "fpcd", "pt"),
-    "scheme": ("aop", "su", "two-site"),
-    "gauge": ("canonical",),
-    "boundary": ("open", "periodic"),
-    "init": ("data", "random"),
-    "schedule": ("constant", "linear", "cosine"),
-    "on_divergence": ("stop", "back-off"),
-}
-REGISTRIES = {
-    "negative_phase": ("learning", "NEGATIVE_PHASES"),
-    "scheme": ("learning", "SCHEMES"),
-    "visible_units": ("machine", "UNITS"),
-}
-
-
-def choices_of(parameter: str, hint: Any) -> tuple[str, ...]:
-    """Return the values that a parameter can have: by its registry, or by its `Literal` type.
+def choices_of(parameter: str) -> tuple[str, ...]:
+    """Return the words that a parameter can be, if it is one of a few; None is ``none``.
 
     Registries are looked up each time, so that what a user has registered can be chosen.
     """
-    import mporbm
+    from ..estimators.base import CHOICES
 
-    layer, registry = REGISTRIES.get(parameter, ("machine", ""))
-    found = getattr(getattr(mporbm, layer), registry, None)
-    literals = [h for h in _alternatives(hint) if get_origin(h) is Literal]
-    names = found or [value for literal in literals for value in get_args(literal)]
-    choices = tuple(names or FORMER_CHOICES.get(parameter, ()))
-    return (*choices, "none") if choices and type(None) in _alternatives(hint) else choices
+    return tuple("none" if choice is None else choice for choice in CHOICES.get(parameter, ()))
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ inside of archives it takes the memory of any array that a header states, howeve
 import io
 import math
 import tokenize
+import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -48,7 +49,10 @@ def read_layout(head: bytes, n_bytes: int) -> Layout:
     if version not in HEADER_READERS:
         raise ValueError(f"its version is {version}, expected 1.0 or 2.0.")
     try:
-        shape, is_fortran, dtype = HEADER_READERS[version](file)
+        with warnings.catch_warnings():
+            # Files of Python 2 are as good as others.
+            warnings.simplefilter("ignore")
+            shape, is_fortran, dtype = HEADER_READERS[version](file)
     # NumPy takes the header for an expression of Python, which can be anything.
     except (
         *(ValueError, TypeError, SyntaxError, tokenize.TokenError),
@@ -57,11 +61,8 @@ def read_layout(head: bytes, n_bytes: int) -> Layout:
         raise ValueError("its header is no table of descr, fortran_order and shape.") from error
     if dtype.hasobject:
         raise ValueError("it has Python objects, which are not read.")
-    if min(shape, default=0) < 0 or len(shape) > MOST_AXES:
-        raise ValueError(f"its header states an invalid shape: {shape!s:.100}.")
-    needed = file.tell() + dtype.itemsize * math.prod(shape)
-    if needed > n_bytes:
-        raise ValueError(
-            f"it has {n_bytes} bytes, an array of shape {shape!s:.100} needs {needed:.3g}."
-        )
+    if len(shape) > MOST_AXES or not all(0 <= size < 2**63 for size in shape):
+        raise ValueError("its header states an invalid shape.")
+    if file.tell() + dtype.itemsize * math.prod(shape) > n_bytes:
+        raise ValueError(f"it has {n_bytes} bytes, an array of shape {shape} needs more.")
     return Layout(dtype, shape, "F" if is_fortran else "C", file.tell())

@@ -27,7 +27,7 @@ def joined_processes(
     num_processes: int | None,
     process_id: int | None,
 ) -> Iterator[bool]:
-    """Within this context processes know each other; whether this one is to write files."""
+    """Let processes know each other within this context; tell whether this one writes files."""
     given = {
         "coordinator": coordinator,
         "num_processes": num_processes,
@@ -88,7 +88,7 @@ def launch(
 
 
 def _run(command: Sequence[str], n_processes: int) -> int:
-    """The processes of a command until all have ended, or one has failed."""
+    """Run the processes of a command until all have ended, or one has failed. The exit code."""
     program = [sys.executable, "-m", "mporbm", *command, "--distributed"]
     program += ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", str(n_processes)]
     with contextlib.ExitStack() as stack:
@@ -114,7 +114,7 @@ def _run(command: Sequence[str], n_processes: int) -> int:
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int | None:
-    """The number of the first process that fails, if one does."""
+    """Wait for all processes, or for one to fail: the number of that one."""
     while True:
         codes = [process.poll() for process in processes]
         failed = [(code > 0, number) for number, code in enumerate(codes) if code]
@@ -150,7 +150,7 @@ def end_processes(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 @contextlib.contextmanager
 def _forwarded(processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Signals go to all processes, which know what to do."""
+    """Pass signals on to all processes, which know what to do, within this context."""
 
     def forward(number: int, frame: Any) -> None:
         for process in processes:
@@ -197,7 +197,7 @@ def end_with_parent(parent: int) -> None:
 
 
 def free_port() -> int:
-    """A port of this computer that nobody listens at."""
+    """Find a port of this computer that nobody listens at."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -84,7 +84,7 @@ def read_config(path: Path) -> SweepConfig:
     def make(setting: Mapping[str, Any]) -> tuple[Any, Any]:
         options = {**common, **setting}
         estimator, coding = make_estimator(options, verbose=0), make_coding(options)
-        estimator._check_parameters()
+        estimator.check_parameters()
         return estimator, coding
 
     units = space.get("visible_units")

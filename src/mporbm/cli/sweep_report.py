@@ -51,29 +51,41 @@ def write_results(out: Path, asked: SweepConfig, ranking: Ranking) -> None:
 
 
 def facts(out: Path, ranking: Ranking) -> dict[str, Any]:
-    """What was found, for programs."""
+    """Return what was found, for programs."""
     best = ranking.best
     return {
         "output": str(out),
         "measure": ranking.measure,
         "best": None if best is None else best.options,
         "like_the_best": [setting.options for setting in ranking.like_the_best],
-        "settings": [
-            {
-                "options": setting.options,
-                "place": setting.place,
-                "told_apart": setting.told_apart,
-                "runs": {name: setting.count(name) for name in STATUSES},
-                "measures": {
-                    name: {"mean": setting.mean(name), "std": setting.std(name)}
-                    for name in _measured(ranking)
-                },
-                "n_parameters": setting.mean("n_parameters"),
-                "seconds": setting.mean("seconds"),
-            }
-            for setting in ranking.settings
-        ],
+        "settings": [_setting_facts(ranking, setting) for setting in ranking.settings],
     }
+
+
+def _setting_facts(ranking: Ranking, setting: Ranked) -> dict[str, Any]:
+    """Return what was found of a setting."""
+    return {
+        "options": setting.options,
+        "place": setting.place,
+        "told_apart": setting.told_apart,
+        "runs": {name: setting.count(name) for name in STATUSES},
+        "measures": {
+            name: {"mean": setting.mean(name), "std": setting.std(name)}
+            for name in _measured(ranking)
+        },
+        **{name: setting.mean(name) for name in ("n_parameters", "seconds")},
+    }
+
+
+def _row(ranking: Ranking, setting: Ranked) -> dict[str, Any]:
+    """Return the same as a line of a table, without tables in it."""
+    found = _setting_facts(ranking, setting)
+    row = {name: text(value) for name, value in found.pop("options").items()}
+    row |= {name: found.pop(name) for name in ("place", "told_apart")}
+    row |= {f"n_{name}": number for name, number in found.pop("runs").items()}
+    for measure, numbers in found.pop("measures").items():
+        row |= {f"{measure}_{name}": number for name, number in numbers.items()}
+    return row | found
 
 
 def table(ranking: Ranking) -> Table:
@@ -91,7 +103,9 @@ def table(ranking: Ranking) -> Table:
     shown.add_column("")
     for setting in ranking.in_order():
         cells = [text(setting.options[name]) for name in names]
-        cells.append(_mean_and_spread(setting, ranking.measure))
+        # Other seeds than those of the others would be compared.
+        is_whole = not setting.count("pruned")
+        cells.append(_mean_and_spread(setting, ranking.measure) if is_whole else "")
         for name, digits in (("n_parameters", 0), ("seconds", 1)):
             mean = setting.mean(name)
             cells.append("" if mean is None else f"{mean:.{digits}f}")
@@ -172,16 +186,6 @@ def _remark(setting: Ranked) -> str:
     elif setting.told_apart is False:
         said.append("not told apart")
     return ", ".join(said)
-
-
-def _row(ranking: Ranking, setting: Ranked) -> dict[str, Any]:
-    """A setting as a line of the table that programs read."""
-    row: dict[str, Any] = {name: text(value) for name, value in setting.options.items()}
-    row |= {"place": setting.place, "told_apart": setting.told_apart}
-    row |= {f"n_{name}": setting.count(name) for name in STATUSES}
-    for measure in _measured(ranking):
-        row |= {f"{measure}_mean": setting.mean(measure), f"{measure}_std": setting.std(measure)}
-    return row | {name: setting.mean(name) for name in ("n_parameters", "seconds")}
 
 
 def _runs(asked: SweepConfig, ranking: Ranking) -> list[dict[str, Any]]:

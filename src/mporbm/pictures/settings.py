@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from .style import NORMAL, QUIET, add_legend, line_style, tidy
 
@@ -121,7 +122,9 @@ def setting_scatter(
             axis.set_xticks(range(len(chosen)), chosen)
         elif getattr(chosen, "log", False):
             axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xlabel(name)
+        axis.margins(x=0.08)
         tidy(axis)
     for axis in axes.flat[len(space) :]:
         axis.set_axis_off()

@@ -101,15 +101,21 @@ class Search:
         return [setting for setting, outcomes in known if {"status": NOT_DONE} in outcomes]
 
     def n_to_choose(self, *, running: bool = False) -> int:
-        """Return how many settings the sampler is still to choose, but for `running` ones."""
+        """Return how many settings the sampler is still to choose, but for `running` ones.
+
+        What failed in another session is tried again, and counts then.
+        """
         if self.plan.sampler == "grid":
             return 0
-        tried = {self._states.COMPLETE, self._states.PRUNED, self._states.FAIL}
-        tried |= {self._states.RUNNING} if running else set()
-        counted = [
-            t for t in self._trials() if t.state in tried and not t.user_attrs.get("abandoned")
-        ]
-        return max(self.plan.n_settings - len(counted), 0)
+        states, trials = self._states, self._trials()
+        counted = {states.COMPLETE, states.PRUNED, *([states.RUNNING] if running else [])}
+        failed = [t for t in trials if t.state == states.FAIL and self._is_ours(t)]
+        n_tried = sum(t.state in counted for t in trials) + len(failed)
+        return max(self.plan.n_settings - n_tried, 0)
+
+    def _is_ours(self, trial: Any) -> bool:
+        """Whether a trial is of this session."""
+        return bool(trial.user_attrs.get("session") == self.session)
 
     def _trials(self) -> list[Any]:
         return list(self.study.get_trials(deepcopy=False))
@@ -125,7 +131,7 @@ class Search:
         return {
             seed: reason
             for trial in self._trials()
-            if trial.user_attrs.get("session") == self.session and self._setting(trial) == setting
+            if self._is_ours(trial) and self._setting(trial) == setting
             for seed, reason in trial.user_attrs.get("failures", {}).items()
         }
 
@@ -181,28 +187,25 @@ class Search:
             self.study.tell(trial, float(np.mean(values)))
 
     def bury(self) -> None:
-        """Settle what killed processes of this computer have left: nothing waits for them.
+        """Let trials fail whose process, on this computer, was killed.
 
-        A run whose process was killed in this session has failed. A setting that was sampled in
-        another session is tried again.
+        Then their settings are missing; but a run has failed whose process was killed in this
+        session.
         """
-        storage = self.study._storage
         for trial in self._trials():
             host, process = trial.user_attrs.get("process", ("", 0))
-            if trial.state != self._states.RUNNING or host != socket.gethostname():
-                continue
-            if _is_alive(process):
+            is_running = trial.state == self._states.RUNNING and host == socket.gethostname()
+            if not is_running or _is_alive(process):
                 continue
             setting = self._setting(trial)
-            if setting is not None and trial.user_attrs["session"] == self.session:
-                runs, failures = self.plan.runs(setting), self._failures(setting)
-                paths = {str(r.seed): r.path(self.folder, self.fingerprint) for r in runs}
-                left = [s for s, p in paths.items() if s not in failures and not p.exists()]
-                failures |= dict.fromkeys(left[:1], KILLED)
-                storage.set_trial_user_attr(trial._trial_id, "failures", failures)
-            else:
-                self.enqueue([] if setting is None else [setting])
-                storage.set_trial_user_attr(trial._trial_id, "abandoned", True)
+            if setting is not None and self._is_ours(trial):
+                failures = self._failures(setting)
+                for run in self.plan.runs(setting):
+                    seed, path = str(run.seed), run.path(self.folder, self.fingerprint)
+                    if seed not in failures and not path.exists():
+                        failures[seed] = KILLED
+                        break
+                self.study._storage.set_trial_user_attr(trial._trial_id, "failures", failures)
             self.study.tell(trial.number, state=self._states.FAIL)
 
 

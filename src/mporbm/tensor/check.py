@@ -85,7 +85,7 @@ def check_concrete(name: str, what: str, value: object) -> None:
         )
 
 
-def check_choice(name: str, value: object, choices: Sequence[str]) -> str:
+def check_choice(name: str, value: object, choices: Sequence[str | None]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
         *most, last = (repr(choice) for choice in choices)
