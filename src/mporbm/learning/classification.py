@@ -112,9 +112,8 @@ def _log_probability(machine: Machine, data: Batch) -> tuple[Array, tuple[Array,
     logits = logits_of_fields(machine, fields)
     labels = data.visible[:, -logits.shape[-1] :]
     value = data.mean((labels * jax.nn.log_softmax(logits)).sum(axis=-1))
-    weight = data.weight[:, None].astype(labels.dtype) * labels
-    hidden_rate = jnp.einsum("ny,nyj->j", weight, machine.hidden_units.mean(fields))
-    return value, (hidden_rate, jnp.abs(fields).max())
+    own = jnp.einsum("ny,nyj->nj", labels, fields)
+    return value, (data.mean(machine.hidden_units.mean(own)), jnp.abs(fields).max())
 
 
 @eqx.filter_jit
