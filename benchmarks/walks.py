@@ -16,10 +16,12 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import mporbm
@@ -45,7 +47,7 @@ class Walk(NamedTuple):
     def n_crossings(self) -> int:
         """How often the next function was in another folder."""
         folders = [str(Path(file).parent) for file, _ in self.functions]
-        return sum(a != b for a, b in zip(folders, folders[1:], strict=False))
+        return sum(a != b for a, b in pairwise(folders))
 
 
 def walked(call: Callable[[], Any]) -> Walk:
@@ -92,7 +94,7 @@ def update_walk() -> Walk:
     machine = Machine(MPOCoupling.random(key, (4, 3), (2, 2), rank=2))
     rule = Rule(ContrastiveDivergence(1), gauge=True, momentum=0.5)
     state = Alternating().init(key, rule, machine, 10)
-    data = Batch(X[:10].astype(machine.coupling.dtype), np.full(10, 0.1))
+    data = Batch(X[:10].astype(machine.coupling.dtype), jnp.full(10, 0.1))
     rates = Rates(0.1, 0.1)
     return walked(lambda: jax.eval_shape(lambda: update(key, rule, state, data, rates, (0,))))
 
