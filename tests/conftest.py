@@ -24,7 +24,12 @@ jax.config.update("jax_disable_most_optimizations", unoptimised not in ("0", "fa
 
 collect_ignore = ["mutations"]
 MOST_CACHE_BYTES = 2**30
-SLOWEST_FIRST = ()
+SLOWEST_FIRST = (
+    *("test_scheme.py", "test_likelihood.py", "test_gradient.py", "test_classifier.py"),
+    *("test_train.py", "test_mpo.py", "test_convert.py", "test_machine.py", "test_devices.py"),
+    *("test_processes.py", "test_workers.py", "test_trial.py", "test_beyond.py", "test_deep.py"),
+    *("test_ais.py", "test_evidence.py", "test_sampling.py", "test_refusals.py", "test_loop.py"),
+)
 """Files that take longest, so that none of them is left for one worker at the end."""
 
 
@@ -47,8 +52,15 @@ def pytest_configure(config):
         jax.config.update(name, value)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Begin with the files that take longest; within a file the order stays."""
+    """Begin with the files that take longest; within a file the order stays.
+
+    Examples of estimators learn real images, compiled as users have them, and are slow.
+    """
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.path.parent.name == "estimators":
+            item.add_marker(pytest.mark.slow)
     places = {name: place for place, name in enumerate(SLOWEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 

@@ -1,4 +1,8 @@
-"""Random trains and machines for property tests, drawn with NumPy, which compiles nothing."""
+"""Random trains and machines for property tests, drawn with NumPy, which compiles nothing.
+
+Every new shape compiles every program anew. By default numbers are random and shapes come from a
+short list, so that all properties share their programs; the profile "thorough" draws shapes, too.
+"""
 
 import itertools
 import math
@@ -6,6 +10,7 @@ import math
 import jax
 import numpy as np
 import scipy.stats
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from mporbm.machine import (
@@ -25,10 +30,36 @@ from mporbm.tensor import MPO, MPS
 seeds = st.integers(0, 2**32 - 1)
 boundaries = st.sampled_from(["open", "periodic"])
 
+VISIBLE, HIDDEN = (3, 2), (2, 2)
+"""One tiny shape for all tests of samplers and learning, so that programs compile once."""
+MODES = {
+    1: ((3,), (2,)),
+    2: (VISIBLE, HIDDEN),
+    3: ((2, 1, 3), (1, 2, 2)),
+    4: ((1, 3, 2, 1), (2, 1, 1, 2)),
+    5: ((1, 2, 1, 3, 1), (2, 1, 2, 1, 1)),
+}
+"""Rows and columns of each order: never the same, some modes of size 1, at most 6 entries."""
+RANKS = {
+    1: ((2,), (1,)),
+    2: ((2, 2), (3, 1)),
+    3: ((2, 3, 2), (1, 2, 3)),
+    4: ((3, 2, 3, 1), (2, 3, 1, 2)),
+    5: ((2, 2, 3, 1, 2), (3, 1, 2, 2, 1)),
+}
+"""Ranks of each order, the first one of a ring, and others for a second train of the same shape."""
+
+
+def is_thorough() -> bool:
+    """Whether shapes and ranks are random as well."""
+    return settings.get_current_profile_name() == "thorough"
+
 
 @st.composite
 def shapes(draw, order, max_size=48):
     """`order` modes of size 1..3 with at most `max_size` entries together."""
+    if not is_thorough():
+        return draw(st.sampled_from(MODES[order]))
     sizes = []
     for _ in range(order):
         room = max_size // math.prod(sizes)
@@ -37,9 +68,19 @@ def shapes(draw, order, max_size=48):
 
 
 @st.composite
-def bond_shapes(draw, order, boundary):
-    """(R_k, R_{k+1}) of each core."""
-    ranks = [draw(st.integers(1, 3)) for _ in range(order)]
+def shape_pairs(draw, order, max_size=48):
+    """Modes of rows and of columns."""
+    if not is_thorough():
+        return MODES[order]
+    return draw(shapes(order, max_size)), draw(shapes(order, max_size))
+
+
+@st.composite
+def bond_shapes(draw, order, boundary, second=False):
+    """(R_k, R_{k+1}) of each core; a `second` train has others than the first."""
+    ranks = list(RANKS[order][second])
+    if is_thorough():
+        ranks = [draw(st.integers(1, 3)) for _ in range(order)]
     if boundary == "open":
         ranks[0] = 1
     return list(zip(ranks, [*ranks[1:], ranks[0]], strict=True))
@@ -50,10 +91,11 @@ def mpos(draw, order=None, boundary=None, like=None, max_size=48):
     """An MPO of order 1..5 with normal cores; `like` fixes the modes to another one's."""
     if like is None:
         order = draw(st.integers(1, 5)) if order is None else order
-        rows, columns = draw(shapes(order, max_size)), draw(shapes(order, max_size))
+        rows, columns = draw(shape_pairs(order, max_size))
     else:
         order, rows, columns = like.n_cores, like.row_shape, like.column_shape
-    bonds = draw(bond_shapes(order, draw(boundaries) if boundary is None else boundary))
+    boundary = draw(boundaries) if boundary is None else boundary
+    bonds = draw(bond_shapes(order, boundary, second=like is not None))
     rng = np.random.default_rng(draw(seeds))
     modes = zip(bonds, rows, columns, strict=True)
     return MPO([rng.normal(size=(left, i, j, right)) for (left, right), i, j in modes])
@@ -71,7 +113,7 @@ def mps(draw, shape, boundary=None):
 def matrices(draw):
     """A matrix with the shapes of its rows and columns."""
     order = draw(st.integers(1, 5))
-    rows, columns = draw(shapes(order)), draw(shapes(order))
+    rows, columns = draw(shape_pairs(order))
     rng = np.random.default_rng(draw(seeds))
     return rng.normal(size=(math.prod(rows), math.prod(columns))), rows, columns
 
@@ -110,15 +152,12 @@ def random_machine(coupling: Coupling, rng, gaussian: bool = False) -> Machine:
 def machines(draw, kinds=KINDS):
     """A machine of order 1..5 with at most 6 units in either layer."""
     order = draw(st.integers(1, 5))
-    visible, hidden = draw(shapes(order, 6)), draw(shapes(order, 6))
-    rank, kind = draw(st.integers(1, 3)), draw(st.sampled_from(kinds))
+    visible, hidden = draw(shape_pairs(order, 6))
+    rank = draw(st.integers(1, 3)) if is_thorough() else 2
+    kind = draw(st.sampled_from(kinds))
     rng = np.random.default_rng(draw(seeds))
     coupling = random_coupling(kind, visible, hidden, rank, rng)
     return random_machine(coupling, rng, gaussian=draw(st.booleans()))
-
-
-VISIBLE, HIDDEN = (3, 2), (2, 2)
-"""One tiny shape for all tests of samplers and learning, so that programs compile once."""
 
 
 def tiny_machine(kind: str = "mpo", seed: int = 0, scale: float = 1.0, rank: int = 2) -> Machine:

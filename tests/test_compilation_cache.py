@@ -38,6 +38,7 @@ def fitted(folder):
     return int(ended.stdout)
 
 
+@pytest.mark.slow
 def test_a_second_process_finds_what_the_first_has_compiled(tmp_path):
     assert fitted(tmp_path / "cache") == 0
     assert any((tmp_path / "cache" / "compiled").glob("*/*"))

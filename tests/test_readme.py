@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parent.parent / "README.md"
 
 
+@pytest.mark.slow
 def test_examples_of_the_readme():
     command = [sys.executable, "-W", "error", "-m", "doctest", str(README)]
     plain = {n: v for n, v in os.environ.items() if n != "JAX_DISABLE_MOST_OPTIMIZATIONS"}

@@ -64,8 +64,8 @@ def assert_same(one, other):
         # checked with the machines that they are made of.
         MPODBN([(2,), (2,)], rank=2, **UNTRAINED),
         MPODBM([(2,), (2,)], rank=2, **UNTRAINED),
-        DBN([2], **UNTRAINED),
-        DBM([2], **UNTRAINED),
+        pytest.param(DBN([2], **UNTRAINED), marks=pytest.mark.slow),
+        pytest.param(DBM([2], **UNTRAINED), marks=pytest.mark.slow),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -140,7 +140,10 @@ def test_fine_tuning_moves_every_layer(estimator):
         assert (np.asarray(one.visible_bias) != other.visible_bias).any()
 
 
-@pytest.mark.parametrize("n_written", [1, 3, 5])
+@pytest.mark.parametrize(
+    "n_written",
+    [pytest.param(1, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)],
+)
 @tensors
 def test_a_killed_training_goes_on_as_if_nothing_had_happened(
     estimator, n_written, tmp_path, monkeypatch
@@ -176,6 +179,7 @@ def test_checkpoints_of_other_trainings_are_refused(changed, tmp_path):
         clone(model).set_params(**changed).fit(X)
 
 
+@pytest.mark.slow
 @tensors
 def test_a_progress_bar_for_every_stage(estimator, capsys):
     clone(estimator).set_params(verbose=1).fit(X)

@@ -71,6 +71,7 @@ def planted(seed, rank, n_samples, strength=7.0):
     return machine, all_states(machine)[rng.choice(len(p), n_samples, p=p / p.sum())]
 
 
+@pytest.mark.slow
 def test_two_site_finds_the_planted_rank_and_learns_as_well_as_at_that_rank():
     rank, seed = 4, 0
     teacher, samples = planted(seed, rank, 6000)

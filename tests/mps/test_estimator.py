@@ -72,8 +72,15 @@ def test_features_are_those_of_full_tensors(fitted, signals):
     assert fitted.visible_shape_ == (2,) * ORDER
 
 
-@pytest.mark.parametrize("scheme", ["aop", "su"])
-@pytest.mark.parametrize("gauge", ["canonical", None])
+@pytest.mark.parametrize(
+    ("scheme", "gauge"),
+    [
+        ("aop", "canonical"),
+        ("su", None),
+        pytest.param("su", "canonical", marks=pytest.mark.slow),
+        pytest.param("aop", None, marks=pytest.mark.slow),
+    ],
+)
 def test_training_explains_the_samples(signals, scheme, gauge):
     model = estimator(scheme=scheme, gauge=gauge, n_iter=8, learning_rate=0.05).fit(signals[0])
     errors = [epoch["reconstruction_error"] for epoch in model.history_]

@@ -32,7 +32,7 @@ TESTS_OF = {
     "tensor/ranks.py": ["tensor/test_svd.py", "tensor/test_mpo.py"],
     "machine/coupling.py": ["machine/test_coupling.py", "machine/test_machine.py"],
     "machine/hash_rng.py": ["machine/test_bits.py"],
-    "sampling/gibbs.py": ["sampling/test_sampling.py"],
+    "sampling/gibbs.py": ["sampling/test_kernel.py", "sampling/test_sampling.py"],
     "sampling/tempering.py": ["sampling/test_sampling.py"],
     "learning/negative_phases.py": ["learning/test_negative.py"],
     "learning/rates.py": ["training/test_loop.py"],

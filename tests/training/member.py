@@ -1,6 +1,6 @@
 """One of some processes that train machines together, as a program; the first writes what it has.
 
-python member.py OUT.npz N_DEVICES [PORT N_PROCESSES NUMBER]
+python member.py OUT.npz NAME,NAME,... N_DEVICES [PORT N_PROCESSES NUMBER]
 """
 
 import gzip
@@ -19,6 +19,8 @@ LEARNING = {
     "fpcd": {"negative_phase": "fpcd"},
     "tempering": {"negative_phase": "pt"},
 }
+LABELS = "labels"
+"""A machine with labels, which learns last."""
 
 
 def images():
@@ -31,7 +33,7 @@ def images():
     return pixels.reshape(-1, 28, 28)[:130, ::2, ::2] > 127
 
 
-def main(out, n_devices, *address):
+def main(out, names, n_devices, *address):
     jax.config.update("jax_num_cpu_devices", int(n_devices))
     if address:
         port, n_processes, number = map(int, address)
@@ -42,16 +44,18 @@ def main(out, n_devices, *address):
     digits = images()
     common = {"n_iter": 3, "batch_size": 20, "random_state": 0}
     found = {}
-    for name, options in LEARNING.items():
-        model = MPORBM((3, 4), rank=4, **options, **common).fit(digits)
+    chosen = names.split(",")
+    for name in filter(LEARNING.__contains__, chosen):
+        model = MPORBM((3, 4), rank=4, **LEARNING[name], **common).fit(digits)
         parts = model.weight_matrix(), model.visible_bias_, model.hidden_bias_
         found[name] = np.concatenate([part.ravel() for part in parts])
         found[f"{name}, chains"] = np.concatenate(
             [np.zeros(0), *(np.ravel(a) for a in jax.tree.leaves(model._state.chains))]
         )
         found[f"{name}, features"] = model.transform(digits[:3])
-    labelled = MPOClassRBM((3, 4), rank=2, **common).fit(digits, np.arange(130) % 3)
-    found["labels"] = labelled.weight_matrix()
+    if LABELS in chosen:
+        labelled = MPOClassRBM((3, 4), rank=2, **common).fit(digits, np.arange(130) % 3)
+        found[LABELS] = labelled.weight_matrix()
     # The others have the same: they are asked, too.
     if jax.process_index() == int(os.environ.get("WRITER", 0)):
         np.savez(out, **found)

@@ -8,21 +8,25 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from mporbm.cli.processes import free_port
 from mporbm.training.devices import Team
-from training.member import LEARNING
+from training.member import LABELS, LEARNING
 
 PROGRAM = Path(__file__).with_name("member.py")
 
 
-def train(path, n_devices, n_processes=1, writer=0):
-    """What processes of so many devices each have learnt; their programs are beside it, as text."""
-    dump = f"--xla_dump_to={path.parent} --xla_dump_hlo_as_text --xla_dump_hlo_module_re=run_block"
+def train(path, names, n_devices=1, n_processes=1, writer=0, dump=False):
+    """What processes of so many devices each have learnt; its programs beside it, if dumped."""
+    path.parent.mkdir()
     environment = {**os.environ, "JAX_ENABLE_X64": "1", "WRITER": str(writer)}
-    # What was compiled before would not be there.
-    environment |= {"XLA_FLAGS": dump, "JAX_ENABLE_COMPILATION_CACHE": "false"}
     environment |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+    if dump:
+        # What was compiled before would not be there.
+        flags = f"--xla_dump_to={path.parent} --xla_dump_hlo_as_text"
+        environment |= {"XLA_FLAGS": f"{flags} --xla_dump_hlo_module_re=run_block"}
+        environment |= {"JAX_ENABLE_COMPILATION_CACHE": "false"}
     address = [] if n_processes == 1 else [free_port(), n_processes]
     processes = []
     for number in range(n_processes):
@@ -30,6 +34,7 @@ def train(path, n_devices, n_processes=1, writer=0):
             sys.executable,
             PROGRAM,
             path,
+            ",".join(names),
             n_devices,
             *address,
             *([number] if address else []),
@@ -51,15 +56,20 @@ def assert_same(found, alone):
         np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-9 * scale, err_msg=name)
 
 
-def test_devices_and_processes_learn_the_same(tmp_path):
-    names = ("alone", "devices", "processes")
-    paths = {name: tmp_path / name / "found.npz" for name in names}
-    for path in paths.values():
-        path.parent.mkdir()
-    alone = train(paths["alone"], 1)
-    assert_same(train(paths["devices"], 2), alone)
-    assert_same(train(paths["processes"], 1, n_processes=2, writer=1), alone)
-    check_messages(paths["devices"].parent)
+def test_two_processes_learn_what_one_learns(tmp_path):
+    alone = train(tmp_path / "alone" / "found.npz", ["pcd"])
+    both = train(tmp_path / "both" / "found.npz", ["pcd"], n_processes=2, writer=1)
+    assert_same(both, alone)
+
+
+@pytest.mark.slow
+def test_devices_and_processes_learn_the_same_whatever_they_learn(tmp_path):
+    names = [*LEARNING, LABELS]
+    alone = train(tmp_path / "alone" / "found.npz", names)
+    devices = train(tmp_path / "devices" / "found.npz", names, n_devices=2, dump=True)
+    assert_same(devices, alone)
+    check_messages(tmp_path / "devices")
+    assert_same(train(tmp_path / "both" / "found.npz", names, n_processes=2, writer=1), alone)
 
 
 def check_messages(folder):
