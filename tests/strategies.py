@@ -56,10 +56,10 @@ def is_thorough() -> bool:
 
 
 @st.composite
-def shapes(draw, order, max_size=48):
+def shapes(draw, order, max_size=48, layer=None):
     """`order` modes of size 1..3 with at most `max_size` entries together."""
     if not is_thorough():
-        return draw(st.sampled_from(MODES[order]))
+        return draw(st.sampled_from(MODES[order])) if layer is None else MODES[order][layer]
     sizes = []
     for _ in range(order):
         room = max_size // math.prod(sizes)
@@ -116,6 +116,22 @@ def matrices(draw):
     rows, columns = draw(shape_pairs(order))
     rng = np.random.default_rng(draw(seeds))
     return rng.normal(size=(math.prod(rows), math.prod(columns))), rows, columns
+
+
+def full_tensor(train) -> np.ndarray:
+    """All entries of an MPS, or of an MPO with rows and columns of a core beside each other."""
+    cores = [np.asarray(core, np.float64) for core in train.cores]
+    whole = cores[0]
+    for core in cores[1:]:
+        whole = np.tensordot(whole, core, axes=1)
+    return np.trace(whole, axis1=0, axis2=-1)
+
+
+def full_matrix(mpo: MPO) -> np.ndarray:
+    """The matrix of an MPO by NumPy alone."""
+    d = mpo.n_cores
+    tensor = full_tensor(mpo).transpose([*range(0, 2 * d, 2), *range(1, 2 * d, 2)])
+    return tensor.reshape(math.prod(mpo.row_shape), math.prod(mpo.column_shape))
 
 
 def random_coupling(kind: str, visible, hidden, rank, rng) -> Coupling:

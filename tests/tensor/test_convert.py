@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 import strategies
 from mporbm.tensor import MPO, MPS
 from mporbm.tensor.convert import from_quimb, from_tensorly, to_quimb, to_tensorly
+from strategies import full_matrix, full_tensor
 
 qtn = pytest.importorskip("quimb.tensor")
 tl = pytest.importorskip("tensorly")
@@ -31,7 +32,7 @@ def same_cores(a, b):
 def test_quimb_operator(mpo):
     assume(mpo.n_cores > 2 or mpo.boundary == "open")
     operator = to_quimb(mpo)
-    assert_allclose(quimb_matrix(operator), mpo.to_matrix(), atol=1e-11)
+    assert_allclose(quimb_matrix(operator), full_matrix(mpo), atol=1e-11)
     assert same_cores(from_quimb(operator), mpo)
 
 
@@ -41,11 +42,11 @@ def test_quimb_agrees_on_sum_inner_product_norm_and_products(data):
     b = data.draw(strategies.mpos(boundary="open", like=a))
     x = data.draw(strategies.mps(a.column_shape, boundary="open"))
     scale = 1e-11 * float(a.norm()) * float(b.norm())
-    assert_allclose(quimb_matrix(to_quimb(a).add_MPO(to_quimb(b))), (a + b).to_matrix(), atol=1e-11)
+    assert_allclose(quimb_matrix(to_quimb(a).add_MPO(to_quimb(b))), full_matrix(a + b), atol=1e-11)
     assert_allclose(to_quimb(a).H @ to_quimb(b), a.inner(b), rtol=1e-9, atol=scale)
     assert_allclose(to_quimb(a).norm(), a.norm(), rtol=1e-10)
     expected = quimb_matrix(to_quimb(a)) @ to_quimb(x).to_dense().reshape(-1)
-    assert_allclose(np.asarray((a @ x).to_tensor()).reshape(-1), expected, rtol=1e-9, atol=1e-10)
+    assert_allclose(full_tensor(a @ x).reshape(-1), expected, rtol=1e-9, atol=1e-10)
 
 
 @given(strategies.mpos(boundary="open"))
@@ -58,7 +59,7 @@ def test_quimb_agrees_on_canonical_form_and_rounding(mpo):
     # Singular values on a bond do not depend on the gauge: the same error at the same rank.
     operator = to_quimb(mpo)
     operator.compress(form="right", max_bond=1, cutoff=0.0)
-    theirs = np.linalg.norm(quimb_matrix(operator) - mpo.to_matrix())
+    theirs = np.linalg.norm(quimb_matrix(operator) - full_matrix(mpo))
     _, bound = mpo.round(max_rank=1)
     if mpo.n_cores == 2:
         assert_allclose(bound, theirs, rtol=1e-6, atol=1e-9)
@@ -71,19 +72,19 @@ def test_quimb_agrees_on_canonical_form_and_rounding(mpo):
 @given(strategies.mpos(boundary="open"))
 def test_tensorly_matrix(mpo):
     factors = to_tensorly(mpo)
-    assert_allclose(factors.to_matrix(), mpo.to_matrix(), atol=1e-11)
+    assert_allclose(factors.to_matrix(), full_matrix(mpo), atol=1e-11)
     assert same_cores(from_tensorly(factors), mpo)
 
 
 @given(st.integers(2, 5).flatmap(strategies.shapes).flatmap(strategies.mps))
 def test_states(mps):
     factors = to_tensorly(mps)
-    assert_allclose(factors.to_tensor(), mps.to_tensor(), atol=1e-11)
+    assert_allclose(factors.to_tensor(), full_tensor(mps), atol=1e-11)
     assert same_cores(from_tensorly(factors), mps)
     assume(mps.n_cores > 2 or mps.boundary == "open")
     state = to_quimb(mps)
     sites = [f"k{k}" for k in range(mps.n_cores)]
-    assert_allclose(state.contract(output_inds=sites).data, mps.to_tensor(), atol=1e-11)
+    assert_allclose(state.contract(output_inds=sites).data, full_tensor(mps), atol=1e-11)
     assert same_cores(from_quimb(state), mps)
     assert_allclose(np.sqrt(abs(state.H @ state)), mps.norm(), rtol=1e-7)
 
@@ -96,7 +97,7 @@ def test_tensorly_decomposes_alike(case, rank):
     tensor = tl.tensor(matrix.reshape(*rows, *columns))
     theirs = tl.decomposition.tensor_train_matrix(tensor, [1, *[rank] * (len(rows) - 1), 1])
     assert theirs.rank[1:-1] == ours.ranks
-    assert_allclose(theirs.to_matrix(), ours.to_matrix(), atol=1e-9)
+    assert_allclose(theirs.to_matrix(), full_matrix(ours), atol=1e-9)
 
 
 def test_rings_too_small_for_the_others(rng):

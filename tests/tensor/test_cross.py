@@ -6,16 +6,16 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mporbm.tensor import interpolate
-from strategies import mps, shapes
+from strategies import full_tensor, mps, shapes
 
 
 @given(st.data())
 @settings(max_examples=20, phases=[Phase.generate])
 def test_a_tensor_of_low_rank_is_found_exactly(data):
     train = data.draw(mps(data.draw(shapes(data.draw(st.integers(1, 5)))), boundary="open"))
-    tensor = np.asarray(train.to_tensor())
+    tensor = full_tensor(train)
     found = interpolate(lambda index: tensor[tuple(index.T)], tensor.shape, tolerance=1e-12)
-    np.testing.assert_allclose(found.to_tensor(), tensor, atol=1e-8 * np.abs(tensor).max())
+    np.testing.assert_allclose(full_tensor(found), tensor, atol=1e-8 * np.abs(tensor).max())
     assert all(r <= s for r, s in zip(found.ranks, train.ranks, strict=True))
 
 
@@ -28,7 +28,7 @@ def test_the_tolerance_decides_on_ranks():
     ranks = []
     for tolerance in (1e-1, 1e-3, 1e-6):
         found = interpolate(function, shape, tolerance=tolerance)
-        assert np.abs(np.asarray(found.to_tensor()) - full).max() <= 10 * tolerance
+        assert np.abs(full_tensor(found) - full).max() <= 10 * tolerance
         ranks.append(max(found.ranks))
     assert ranks == sorted(ranks)
     assert ranks[0] < ranks[-1]

@@ -14,12 +14,13 @@ from numpy.testing import assert_allclose
 
 import strategies
 from mporbm.tensor import MPO, MPS
+from strategies import full_matrix, full_tensor
 
 
 @given(strategies.mpos(), st.sampled_from([(), (3,), (2, 2)]), strategies.seeds)
 def test_products_with_batches_match_the_matrix(mpo, leading, seed):
     rng = np.random.default_rng(seed)
-    matrix = np.asarray(mpo.to_matrix())
+    matrix = full_matrix(mpo)
     columns = rng.normal(size=(*leading, *mpo.column_shape))
     rows = rng.normal(size=(*leading, *mpo.row_shape))
     forward, backward = np.asarray(mpo.apply(columns)), np.asarray(mpo.apply_transpose(rows))
@@ -33,13 +34,13 @@ def test_products_with_batches_match_the_matrix(mpo, leading, seed):
 @given(strategies.mpos())
 def test_fortran_order_flattens_as_the_papers_index_map(mpo):
     rows, columns = mpo.row_shape, mpo.column_shape
-    tensor = np.asarray(mpo.to_matrix()).reshape(*rows, *columns)
+    tensor = full_matrix(mpo).reshape(*rows, *columns)
     d = mpo.n_cores
     reverse = [*range(d - 1, -1, -1), *range(2 * d - 1, d - 1, -1)]
-    expected = tensor.transpose(reverse).reshape(mpo.to_matrix().shape)
-    assert_allclose(mpo.to_matrix(order="F"), expected)
-    back = MPO.from_matrix(mpo.to_matrix(order="F"), rows, columns, order="F").train
-    assert_allclose(back.to_matrix(), mpo.to_matrix(), atol=1e-11)
+    expected = tensor.transpose(reverse).reshape(full_matrix(mpo).shape)
+    assert_allclose(mpo.to_matrix(order="F"), expected, atol=1e-12)
+    back = MPO.from_matrix(expected, rows, columns, order="F").train
+    assert_allclose(full_matrix(back), full_matrix(mpo), atol=1e-11)
 
 
 def test_entries_are_sums_of_products_of_slices(rng):
@@ -70,9 +71,9 @@ def test_product_with_a_state(mpo, data):
     state = data.draw(strategies.mps(mpo.column_shape))
     product = mpo @ state
     assert isinstance(product, MPS)
-    expected = np.asarray(mpo.to_matrix()) @ np.asarray(state.to_tensor()).reshape(-1)
-    assert_allclose(np.asarray(product.to_tensor()).reshape(-1), expected, rtol=1e-9, atol=1e-10)
-    assert_allclose(mpo.T.to_matrix(), np.asarray(mpo.to_matrix()).T)
+    expected = full_matrix(mpo) @ full_tensor(state).reshape(-1)
+    assert_allclose(full_tensor(product).reshape(-1), expected, rtol=1e-9, atol=1e-10)
+    assert_allclose(full_matrix(mpo.T), full_matrix(mpo).T)
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,21 @@ from numpy.testing import assert_allclose
 
 import strategies
 from mporbm.tensor import MPO
+from strategies import full_matrix
 
 
 def distance(a, b):
-    return np.linalg.norm(np.asarray(a.to_matrix()) - np.asarray(b.to_matrix()))
+    return np.linalg.norm(full_matrix(a) - full_matrix(b))
 
 
 @given(st.data())
 def test_sum_multiple_and_inner_product(data):
     a = data.draw(strategies.mpos())
     b = data.draw(strategies.mpos(like=a))
-    full_a, full_b = np.asarray(a.to_matrix()), np.asarray(b.to_matrix())
-    assert_allclose((a + b).to_matrix(), full_a + full_b, atol=1e-12)
-    assert_allclose((2.0 * a - b).to_matrix(), 2.0 * full_a - full_b, atol=1e-12)
+    full_a, full_b = full_matrix(a), full_matrix(b)
+    assert_allclose(a.to_matrix(), full_a, atol=1e-12)
+    assert_allclose(full_matrix(a + b), full_a + full_b, atol=1e-12)
+    assert_allclose(full_matrix(2.0 * a - b), 2.0 * full_a - full_b, atol=1e-12)
     scale = 1e-12 * np.linalg.norm(full_a) * np.linalg.norm(full_b)
     assert_allclose(a.inner(b), np.sum(full_a * full_b), rtol=1e-10, atol=scale)
     assert_allclose(a.norm(), np.linalg.norm(full_a), rtol=1e-12)
@@ -48,8 +50,8 @@ def test_norm_of_a_difference_keeps_full_precision(key):
 def test_canonical_form_keeps_the_matrix_and_is_orthogonal(mpo, data):
     center = data.draw(st.integers(0, mpo.n_cores - 1))
     canonical = mpo.canonical(center)
-    scale = np.linalg.norm(mpo.to_matrix())
-    assert_allclose(canonical.to_matrix(), mpo.to_matrix(), atol=1e-12 * scale)
+    matrix = full_matrix(mpo)
+    assert_allclose(full_matrix(canonical), matrix, atol=1e-12 * np.linalg.norm(matrix))
     for k, core in enumerate(map(np.asarray, canonical.cores)):
         if k < center:
             gram = np.einsum("rijs,rijt->st", core, core)
@@ -58,12 +60,12 @@ def test_canonical_form_keeps_the_matrix_and_is_orthogonal(mpo, data):
         else:
             continue
         assert_allclose(gram, np.eye(len(gram)), atol=1e-12)
-    assert_allclose(mpo.canonical(center - mpo.n_cores).to_matrix(), canonical.to_matrix())
+    assert_allclose(full_matrix(mpo.canonical(center - mpo.n_cores)), full_matrix(canonical))
 
 
 @given(strategies.mpos())
 def test_environment_gram_gives_the_norm_at_every_core(mpo):
-    square = np.sum(np.asarray(mpo.to_matrix()) ** 2)
+    square = np.sum(full_matrix(mpo) ** 2)
     for k, core in enumerate(map(np.asarray, mpo.cores)):
         gram = np.asarray(mpo.environment_gram(k))
         value = np.einsum("rsqt,rijs,qijt->", gram, core, core)
@@ -92,7 +94,7 @@ def test_gram_matrices_are_those_of_the_two_parts(mpo):
 def test_cutting_the_ring_open_keeps_the_matrix(mpo):
     cut = mpo.to_open()
     assert cut.boundary == "open"
-    assert_allclose(cut.to_matrix(), mpo.to_matrix(), rtol=1e-10, atol=1e-12)
+    assert_allclose(full_matrix(cut), full_matrix(mpo), rtol=1e-10, atol=1e-12)
 
 
 @given(strategies.mpos(boundary="open"), st.integers(1, 3), st.floats(0.0, 0.9))
@@ -100,7 +102,7 @@ def test_rounding_error_is_bounded(mpo, max_rank, tolerance):
     rounded, bound = mpo.round(max_rank=max_rank, tolerance=tolerance)
     error = distance(rounded, mpo)
     assert max(rounded.ranks, default=1) <= max_rank
-    assert error <= bound <= error + 1e-7 * np.linalg.norm(mpo.to_matrix())
+    assert error <= bound <= error + 1e-7 * np.linalg.norm(full_matrix(mpo))
 
 
 @given(strategies.mpos(boundary="open"), strategies.seeds, st.integers(1, 3))
@@ -115,27 +117,23 @@ def test_rounding_bound_holds_in_single_precision_and_a_bad_gauge(mpo, seed, max
         cores[k] = np.einsum("st,tijr->sijr", np.linalg.inv(gauge), cores[k])
     single = MPO([core.astype(np.float32) for core in cores])
     rounded, bound = single.round(max_rank=max_rank)
-    exactly = [MPO([np.asarray(c, np.float64) for c in m.cores]) for m in (single, rounded)]
-    error = distance(*exactly)
     assert rounded.dtype == jnp.float32
-    assert error <= bound
+    assert distance(single, rounded) <= bound
 
 
 @given(strategies.mpos(boundary="open"))
 def test_rounding_a_sum_finds_the_ranks_of_its_terms(mpo):
     doubled, bound = (mpo + mpo).round(tolerance=1e-10)
     once = mpo.round(tolerance=1e-10).train
-    norm = np.linalg.norm(mpo.to_matrix())
+    norm = np.linalg.norm(full_matrix(mpo))
     assert doubled.ranks == once.ranks
     assert bound <= 1e-9 * norm
-    assert_allclose(doubled.to_matrix(), 2.0 * np.asarray(mpo.to_matrix()), atol=1e-9 * norm)
+    assert_allclose(full_matrix(doubled), 2.0 * full_matrix(mpo), atol=1e-9 * norm)
 
 
 def cut_matrices(mpo):
     """The tensor of an MPO cut in two at every bond, rows the modes of the cores before it."""
-    modes = [*mpo.row_shape, *mpo.column_shape]
-    paired = [axis for k in range(mpo.n_cores) for axis in (k, mpo.n_cores + k)]
-    tensor = np.asarray(mpo.to_matrix()).reshape(modes).transpose(paired)
+    tensor = strategies.full_tensor(mpo)
     rows = [math.prod(mpo.row_shape[:k] + mpo.column_shape[:k]) for k in range(1, mpo.n_cores)]
     return [tensor.reshape(n_rows, -1) for n_rows in rows]
 
@@ -144,7 +142,7 @@ def cut_matrices(mpo):
 def test_singular_values_are_those_of_the_cut_tensor(mpo):
     values, matrices = mpo.singular_values(), cut_matrices(mpo)
     assert len(values) == len(matrices) == mpo.n_cores - 1
-    norm = np.linalg.norm(mpo.to_matrix())
+    norm = np.linalg.norm(full_matrix(mpo))
     for found, rank, matrix in zip(values, mpo.ranks, matrices, strict=True):
         assert len(found) <= min(rank, *matrix.shape)
         expected = np.linalg.svd(matrix, compute_uv=False)
@@ -154,8 +152,7 @@ def test_singular_values_are_those_of_the_cut_tensor(mpo):
 
 def test_singular_values_of_single_precision_are_computed_in_double(key):
     mpo = MPO.random(key, (3, 3, 3), (2, 2, 2), rank=3, std=1.0, dtype=jnp.float32)
-    exactly = MPO([np.asarray(core, np.float64) for core in mpo.cores])
-    for ours, matrix in zip(mpo.singular_values(), cut_matrices(exactly), strict=True):
+    for ours, matrix in zip(mpo.singular_values(), cut_matrices(mpo), strict=True):
         assert ours.dtype == np.float64
         assert_allclose(ours, np.linalg.svd(matrix, compute_uv=False)[: len(ours)], rtol=1e-12)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import strategies
 from mporbm.tensor import MPO, MPS, max_ranks
+from strategies import full_matrix, full_tensor
 
 
 @given(strategies.matrices(), strategies.boundaries, st.sampled_from("CF"))
@@ -27,7 +28,7 @@ def test_truncation_error_is_bounded_tightly(case, boundary, max_rank, tolerance
     mpo, bound = MPO.from_matrix(
         matrix, rows, columns, max_rank=max_rank, tolerance=tolerance, boundary=boundary
     )
-    error, norm = np.linalg.norm(np.asarray(mpo.to_matrix()) - matrix), np.linalg.norm(matrix)
+    error, norm = np.linalg.norm(full_matrix(mpo) - matrix), np.linalg.norm(matrix)
     assert max(mpo.ranks, default=1) <= max_rank
     assert error <= bound
     if boundary == "open":  # a ring may lose less than its splits do
@@ -46,8 +47,7 @@ def test_bound_holds_in_single_precision(case, max_rank):
     matrix, rows, columns = case
     mpo, bound = MPO.from_matrix(matrix.astype(np.float32), rows, columns, max_rank=max_rank)
     assert mpo.dtype == jnp.float32
-    exact = MPO([np.asarray(core, np.float64) for core in mpo.cores])
-    assert np.linalg.norm(np.asarray(exact.to_matrix()) - matrix.astype(np.float32)) <= bound
+    assert np.linalg.norm(full_matrix(mpo) - matrix.astype(np.float32)) <= bound
 
 
 def test_two_cores_are_the_best_sum_of_kronecker_products(rng):
@@ -106,10 +106,10 @@ def test_max_ranks_of_the_paper():
 def test_full_rank_mps_reproduces_the_tensor(shape, boundary, seed):
     tensor = np.random.default_rng(seed).normal(size=shape)
     mps, bound = MPS.from_tensor(tensor, boundary=boundary)
-    error = np.linalg.norm(np.asarray(mps.to_tensor()) - tensor)
+    error = np.linalg.norm(full_tensor(mps) - tensor)
     assert error <= bound <= 1e-11 * np.linalg.norm(tensor)
     mps, bound = MPS.from_tensor(tensor, boundary=boundary, max_rank=2)
-    assert np.linalg.norm(np.asarray(mps.to_tensor()) - tensor) <= bound
+    assert np.linalg.norm(full_tensor(mps) - tensor) <= bound
     assert max(mps.ranks, default=1) <= 2
 
 
@@ -117,6 +117,6 @@ def test_real_digits(mnist_images):
     """Handwritten digits as one order-3 tensor: few ranks, and the bound holds on real data."""
     digits = mnist_images[:200] / 255.0
     mps, bound = MPS.from_tensor(digits, tolerance=0.2)
-    error = np.linalg.norm(np.asarray(mps.to_tensor()) - digits)
+    error = np.linalg.norm(full_tensor(mps) - digits)
     assert error <= bound <= 0.2 * np.linalg.norm(digits) * (1 + 1e-9)
     assert mps.compression > 2

@@ -1,44 +1,52 @@
 """Codings of data that are not binary: samples as bits, and bits or their probabilities back."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Bool, Float, Shaped
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
 from ..training.packed_bits import MOST_BITS, PackedBits
 from ..training.sources import file_behind
 from . import inputs
 
+Rows = Any
+"""Flat rows of values or bits: an array, which may be memory-mapped, or packed bits."""
+Block = Shaped[np.ndarray, "n width"]
+"""Some rows in memory."""
+Samples = Shaped[np.ndarray, "n ..."]
+"""Values or bits in the shape of the samples."""
 LEEWAY = 1e-3
 """How far from 0 to 1 probabilities may be: averages of them are rounded."""
 
 
 class Coding(TransformerMixin, BaseEstimator):
-    """What the codings share: the shape of samples, and the way back."""
+    """The base of codings, which keeps the shape of samples and gives them back."""
 
     sample_shape_: tuple[int, ...]
     n_features_in_: int
 
-    def _fit_rows(self, X: Any) -> Any:
+    def _fit_rows(self, X: object) -> Rows:
         """X as flat rows, whose shape and type are kept."""
         given, rows = inputs.check_flat(self, X, None, reset=True)
         self.sample_shape_ = given if len(given) > 1 else rows.shape[1:]
         self.dtype_ = rows.dtype
         return rows
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: object) -> Rows:
         """X as flat rows like those of `fit`."""
         check_is_fitted(self)
         return inputs.check_flat(self, X, self.sample_shape_, reset=False)[1]
 
-    def _bits(self, X: Any, shape: tuple[int, ...]) -> Any:
+    def _bits(self, X: object, shape: tuple[int, ...]) -> Rows:
         """Coded samples of some shape, or their probabilities, as flat rows."""
         bits = X if isinstance(X, PackedBits) else np.asarray(X)
         n_bits = math.prod(shape)
@@ -52,7 +60,7 @@ class Coding(TransformerMixin, BaseEstimator):
             raise TypeError(f"X: expected bits or probabilities, got dtype {bits.dtype}.")
         return bits.reshape(len(bits), n_bits)
 
-    def _mask(self, mask: Any) -> NDArray[np.bool_]:
+    def _mask(self, mask: ArrayLike) -> Bool[np.ndarray, "..."]:
         """A mask of values, for all samples or for each."""
         check_is_fitted(self)
         known = np.asarray(mask)
@@ -64,10 +72,10 @@ class Coding(TransformerMixin, BaseEstimator):
             )
         return known
 
-    def _decoded(self, function: Callable[[Any], Any], bits: Any, dtype: Any) -> NDArray[Any]:
+    def _decoded(self, function: Callable[[Block], Block], bits: Rows, dtype: DTypeLike) -> Samples:
         """``function`` of flat rows of bits or probabilities, as samples."""
 
-        def checked(block: Any) -> Any:
+        def checked(block: Block) -> Block:
             low, high = block.min(), block.max()
             if not (low >= -LEEWAY and high <= 1.0 + LEEWAY):
                 raise ValueError(
@@ -128,9 +136,9 @@ class BitPlanes(Coding):
 
     n_bits: int = 8
     gray: bool = False
-    shape: Any = None
+    shape: Sequence[int] | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Learn the shape and the type of the values; `y` is ignored."""
         n_bits = check_integer("n_bits", self.n_bits)
         if n_bits > MOST_BITS:
@@ -139,7 +147,7 @@ class BitPlanes(Coding):
         self.shape_ = self._coded_shape()
         return self
 
-    def transform(self, X: Any) -> PackedBits:
+    def transform(self, X: object) -> PackedBits:
         """The bits of each value, packed.
 
         Parameters
@@ -154,7 +162,7 @@ class BitPlanes(Coding):
         """
         return PackedBits(self._codes(self._rows(X)), self.n_bits, self.shape_, self.gray)
 
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
+    def inverse_transform(self, X: object) -> Samples:
         """Values from their bits, or expected values from probabilities.
 
         Parameters
@@ -178,7 +186,7 @@ class BitPlanes(Coding):
             return self._decoded(self._expected, bits, np.float64)
         return self._decoded(self._exact, bits, self.dtype_)
 
-    def transform_mask(self, mask: Any) -> NDArray[np.bool_]:
+    def transform_mask(self, mask: ArrayLike) -> Bool[np.ndarray, "..."]:
         """Which bits are known, from which values are: ``(*sample_shape_)`` or with samples first.
 
         It is what `complete` takes together with coded samples.
@@ -202,8 +210,8 @@ class BitPlanes(Coding):
             )
         return shape
 
-    def _codes(self, rows: Any) -> Any:
-        """The values as unsigned integers; themselves, if they are."""
+    def _codes(self, rows: Rows) -> Rows:
+        """The values as unsigned integers; rows that are such stay as they are."""
         n_bytes, unsigned = rows.dtype.itemsize, rows.dtype.kind == "u"
         if not (unsigned and 8 * n_bytes <= self.n_bits):
             self._check_range(*inputs.value_range(rows))
@@ -216,7 +224,7 @@ class BitPlanes(Coding):
     def _largest(self) -> int:
         return int(2**self.n_bits - 1)
 
-    def _code_type(self) -> np.dtype[Any]:
+    def _code_type(self) -> DType:
         return np.min_scalar_type(self._largest())
 
     def _check_range(self, low: float, high: float) -> None:
@@ -227,7 +235,7 @@ class BitPlanes(Coding):
             hint = f"set n_bits={int(high).bit_length()}, or scale them"
         raise self._refusal(f"{low:g} to {high:g}", hint)
 
-    def _coded(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _coded(self, values: Block) -> Block:
         codes = values.astype(self._code_type())
         if (wrong := codes != values).any():
             hint = f"scale and round them, for instance np.rint(X / X.max() * {self._largest()})"
@@ -240,7 +248,7 @@ class BitPlanes(Coding):
             f"{given}; {hint}."
         )
 
-    def _expected(self, bits: Any) -> NDArray[np.float64]:
+    def _expected(self, bits: Block) -> Float[np.ndarray, "n width"]:
         """Expected values of independent bits; those of certain ones are exact."""
         values = np.zeros((len(bits), self.n_features_in_))
         sign = np.ones_like(values)
@@ -253,10 +261,10 @@ class BitPlanes(Coding):
             values = 2.0 * values + bit
         return values
 
-    def _exact(self, bits: Any) -> NDArray[Any]:
+    def _exact(self, bits: Block) -> Block:
         values = self._expected(bits)
         with np.errstate(all="ignore"):
-            exact: NDArray[Any] = values.astype(self.dtype_)
+            exact: Block = values.astype(self.dtype_)
         if (wrong := exact != values).any():
             raise ValueError(
                 f"X: expected bits of values that {self.dtype_} can hold, the type of the samples "
@@ -299,9 +307,9 @@ class Binarize(Coding):
     array([[ 51., 102.]])
     """
 
-    threshold: Any = None
+    threshold: float | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Learn the threshold and what stands for either side of it; `y` is ignored."""
         rows = self._fit_rows(X)
         ends = (0.0, 1.0) if rows.dtype == bool else inputs.value_range(rows)
@@ -319,7 +327,7 @@ class Binarize(Coding):
         self.low_, self.high_ = (ends + distance / np.maximum(n_values, 1.0)).tolist()
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Samples:
         """Which values are above the threshold.
 
         Parameters
@@ -335,9 +343,10 @@ class Binarize(Coding):
         if rows.dtype != bool:
             inputs.value_range(rows)
             rows = _by_blocks(self._above, rows, rows.shape[1], bool)
-        return rows.reshape(len(rows), *self.sample_shape_)
+        samples: Samples = rows.reshape(len(rows), *self.sample_shape_)
+        return samples
 
-    def inverse_transform(self, X: Any) -> NDArray[Any]:
+    def inverse_transform(self, X: object) -> Samples:
         """`low_` and `high_` for bits, and what is between them for probabilities.
 
         Parameters
@@ -357,20 +366,23 @@ class Binarize(Coding):
         exact = bits.dtype.kind != "f" and (whole or self.dtype_.kind == "f")
         return self._decoded(self._expected, bits, self.dtype_ if exact else np.float64)
 
-    def transform_mask(self, mask: Any) -> NDArray[np.bool_]:
+    def transform_mask(self, mask: ArrayLike) -> Bool[np.ndarray, "..."]:
         """The mask as it is: every value is one bit."""
         return self._mask(mask)
 
-    def _above(self, block: Any) -> Any:
+    def _above(self, block: Block) -> Bool[np.ndarray, "n width"]:
         return block if block.dtype == bool else block > self.threshold_
 
-    def _expected(self, bits: Any) -> Any:
+    def _expected(self, bits: Block) -> Float[np.ndarray, "n width"]:
         high = bits.astype(np.float64)
         # Exact for 0 and 1, as low + bit (high - low) is not.
-        return (1.0 - high) * self.low_ + high * self.high_
+        expected: Block = (1.0 - high) * self.low_ + high * self.high_
+        return expected
 
 
-def _by_blocks(function: Callable[[Any], Any], rows: Any, width: int, dtype: Any) -> NDArray[Any]:
+def _by_blocks(
+    function: Callable[[Block], Block], rows: Rows, width: int, dtype: DTypeLike
+) -> Block:
     """``function`` of all rows as an array (n, width), with a block of them in memory at a time."""
     result = np.empty((len(rows), width), dtype)
     for start, block in inputs.blocks(rows):

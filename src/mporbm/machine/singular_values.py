@@ -6,7 +6,7 @@ from jaxtyping import Float
 from .couplings import Coupling, DenseCoupling
 
 
-def singular_values_by_cut(coupling: Coupling) -> dict[str, Float[np.ndarray, " rank"]]:
+def singular_values_by_cut(coupling: Coupling) -> dict[str, Float[np.ndarray, " _rank"]]:
     """The singular values of W in decreasing order, by the name of the cut.
 
     There is one cut for every bond of the MPO of W, between the modes before the bond and those

@@ -1,4 +1,8 @@
-"""The array types that signatures speak of; tests check them at run time."""
+"""The array types that signatures speak of; tests check them at run time.
+
+Axes of the same name have the same size within a call; axes that begin with an underscore, as in
+lists of cores, may have any.
+"""
 
 from typing import Any
 
@@ -12,7 +16,7 @@ Tensor = Float[AnyArray, "..."]
 """Floating-point numbers of any shape."""
 HostTensor = Float[np.ndarray, "..."]
 """Floating-point numbers of any shape in NumPy."""
-RandomKey = Key[Array, ""] | UInt32[Array, " words"]
+RandomKey = Key[Array, ""] | UInt32[Array, " _words"]
 """One random key of JAX, of the new or the old kind."""
 DType = np.dtype[Any]
 """The type of the numbers in an array."""

@@ -36,7 +36,7 @@ class MPSBatch(eqx.Module):
     (2, 30, {2})
     """
 
-    cores: tuple[Float[AnyArray, "n left mode right"], ...]
+    cores: tuple[Float[AnyArray, "n _left _mode _right"], ...]
 
     def __init__(self, cores: Sequence[ArrayLike]):
         check_sequence("cores", cores, "arrays (n, S_k, I_k, S_{k+1})")

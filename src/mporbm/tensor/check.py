@@ -228,7 +228,8 @@ def _reshape_hint(name: str, given: tuple[int, ...], shape: tuple[int, ...]) -> 
 
 
 def _check_finite(name: str, array: AnyArray) -> None:
-    finite = jnp.isfinite(array) if isinstance(array, Array) else np.isfinite(array)
+    # In NumPy, as JAX would compile a program for every shape.
+    finite = np.isfinite(np.asarray(array))
     if not finite.all():
         raise ValueError(
             f"{name}: expected entries that are finite in {array.dtype}, got "

@@ -21,9 +21,9 @@ N_PROBES = 256
 """Random points among which the first pivot is the one with the largest value."""
 
 
-Points = Int[np.ndarray, "points modes"]
+Points = Int[np.ndarray, "_points _modes"]
 """Places where a function is asked, one per row."""
-Block = Float[np.ndarray, "rows columns"]
+Block = Float[np.ndarray, "_rows _columns"]
 """Values at all pairs of first and last indices."""
 Function = Callable[[Points], ArrayLike]
 """A function of d indices: values (m,) at points (m, d)."""
@@ -62,7 +62,7 @@ def interpolate(
         return function(full)
 
     cores = iter(_cores(values_at, [sizes[k] for k in chosen], max_rank, tolerance))
-    found: list[Float[np.ndarray, "left mode right"]] = []
+    found: list[Float[np.ndarray, "_left _mode _right"]] = []
     for k in range(len(sizes)):
         bond = found[-1].shape[2] if found else 1
         found.append(next(cores) if k in chosen else np.eye(bond)[:, None])
@@ -74,7 +74,7 @@ def _cores(
     sizes: Sequence[int],
     max_rank: int,
     tolerance: float,
-) -> list[Float[np.ndarray, "left mode right"]]:
+) -> list[Float[np.ndarray, "_left _mode _right"]]:
     values = _Values(function)
     d = len(sizes)
     modes = [np.arange(size)[:, None] for size in sizes]

@@ -68,7 +68,7 @@ def next_gram(
     return jnp.einsum("rq,rns,qnt->st", gram, flat, flat)
 
 
-def left_grams(cores: Sequence[Float[Array, "left modes right"]]) -> list[Array]:
+def left_grams(cores: Sequence[Float[Array, "_left _modes _right"]]) -> list[Array]:
     """For each core of an open train, the Gram matrix (R_k, R_k) of what stands to its left."""
     ones = jnp.ones((1, 1), cores[0].dtype)
     return fold(lambda gram, core: (next_gram(gram, core), gram), ones, cores)[1]

@@ -62,7 +62,7 @@ class MergedMPO(MatmulForm):
         Whether the MPO is the transpose of W.
     """
 
-    cores: tuple[Float[Array, "left_rows columns_right"], ...]
+    cores: tuple[Float[Array, "_left_rows _columns_right"], ...]
     sizes: tuple[tuple[int, int], ...] = eqx.field(static=True)
     transposed: bool = eqx.field(static=True)
 

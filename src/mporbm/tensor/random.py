@@ -7,6 +7,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import Float
 from numpy.typing import DTypeLike
 
 from .arrays import DType, RandomKey
@@ -32,7 +33,10 @@ def normal_arrays(
 
 @partial(jax.jit, static_argnums=(1, 2))
 def _normal_arrays(
-    key: RandomKey, shapes: tuple[tuple[int, ...], ...], dtype: DType, std: float
+    key: RandomKey,
+    shapes: tuple[tuple[int, ...], ...],
+    dtype: DType,
+    std: float | Float[Array, ""],
 ) -> list[Array]:
     # One draw for all: compiling a generator for each shape would take seconds.
     sizes = [math.prod(shape) for shape in shapes]

@@ -45,7 +45,7 @@ class TensorTrain(eqx.Module):
     its shapes need (sums and embeddings make such bonds); only `random` refuses to.
     """
 
-    cores: tuple[Float[Array, "left *modes right"], ...]
+    cores: tuple[Float[Array, "_left ... _right"], ...]
 
     def __init__(self, cores: Sequence[ArrayLike]):
         check_sequence("cores", cores, "arrays (R_k, ..., R_{k+1})")
@@ -106,7 +106,7 @@ class TensorTrain(eqx.Module):
         """For each layer, its mode sizes: ``((I_1..I_d),)`` or ``((I_1..I_d), (J_1..J_d))``."""
         return tuple(zip(*(core.shape[1:-1] for core in self.cores), strict=True))
 
-    def _flat_cores(self) -> list[Float[Array, "left modes right"]]:
+    def _flat_cores(self) -> list[Float[Array, "_left _modes _right"]]:
         """The cores with their modes merged into one: (R_k, n_k, R_{k+1})."""
         return [core.reshape(core.shape[0], -1, core.shape[-1]) for core in self.cores]
 
@@ -263,7 +263,7 @@ class TensorTrain(eqx.Module):
         return self._with_flat_cores(canonical_cores(self._flat_cores(), center))
 
     @eqx.filter_jit
-    def left_grams(self) -> tuple[Float[Array, "rank rank"], ...]:
+    def left_grams(self) -> tuple[Float[Array, "_rank _rank"], ...]:
         """For each core k, the Gram matrix (R_k, R_k) of the part to its left; open trains only.
 
         ``L_1 = [[1]]``, ``L_{k+1}(s, t) = sum L_k(r, q) A^(k)(r, n, s) A^(k)(q, n, t)``.
@@ -272,7 +272,7 @@ class TensorTrain(eqx.Module):
         return tuple(left_grams(self._flat_cores()))
 
     @eqx.filter_jit
-    def right_grams(self) -> tuple[Float[Array, "rank rank"], ...]:
+    def right_grams(self) -> tuple[Float[Array, "_rank _rank"], ...]:
         """For each core k, the Gram matrix (R_{k+1}, R_{k+1}) of the part to its right."""
         self._check_open("right_grams")
         flipped = [core.transpose(2, 1, 0) for core in reversed(self._flat_cores())]
@@ -334,7 +334,7 @@ class TensorTrain(eqx.Module):
         rounded = self._with_flat_cores(cores, self.dtype)
         return Truncation(rounded, bound + storage_error(cores, self.dtype))
 
-    def singular_values(self) -> tuple[Float[np.ndarray, " rank"], ...]:
+    def singular_values(self) -> tuple[Float[np.ndarray, " _rank"], ...]:
         """For each bond, the singular values of the tensor cut in two there; open trains only.
 
         The cut puts the modes of the cores before the bond into rows and all others into columns.
@@ -347,7 +347,7 @@ class TensorTrain(eqx.Module):
         _, values = diagonal_cores(canonical_cores(cores, self.n_cores - 1))
         return tuple(scale * bond for bond in values)
 
-    def _host_cores(self) -> list[Float[np.ndarray, "left modes right"]]:
+    def _host_cores(self) -> list[Float[np.ndarray, "_left _modes _right"]]:
         """The cores with merged modes, in NumPy and double precision."""
         return [
             np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])

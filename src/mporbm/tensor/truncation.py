@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike
 T = TypeVar("T")
 A = TypeVar("A", Array, np.ndarray)
 
-HostCore = Float[np.ndarray, "left modes right"]
+HostCore = Float[np.ndarray, "_left _modes _right"]
 
 EPS = 10.0 * float(np.finfo(np.float64).eps)
 
@@ -80,8 +80,8 @@ def split_matrix(
 
 
 def canonical_cores(
-    cores: Sequence[Float[A, "left modes right"]], center: int
-) -> list[Float[A, "left modes right"]]:
+    cores: Sequence[Float[A, "_left _modes _right"]], center: int
+) -> list[Float[A, "_left _modes _right"]]:
     """The cores of the same train in mixed-canonical form, by QR from both ends to `center`.
 
     Cores before `center` become left-orthogonal, those after it right-orthogonal. A bond larger
@@ -103,8 +103,8 @@ def canonical_cores(
 
 
 def diagonal_cores(
-    cores: Sequence[Float[A, "left modes right"]],
-) -> tuple[list[Float[A, "left modes right"]], list[Float[A, " rank"]]]:
+    cores: Sequence[Float[A, "_left _modes _right"]],
+) -> tuple[list[Float[A, "_left _modes _right"]], list[Float[A, " _rank"]]]:
     """Right-orthogonal cores and the singular values of every bond, from left-orthogonal cores.
 
     Returns the cores (R_k, n_k, R_{k+1}) of the same train, right-orthogonal but for the first, in
