@@ -82,12 +82,12 @@ def label_score(machine: Machine, data: Batch) -> Array:
 
 
 def _log_probability(machine: Machine, data: Batch) -> tuple[Array, tuple[Array, Array]]:
-    """``E_data[log p(y | V)]``; then ``E_data[H]`` and the largest absolute hidden field."""
+    """``E_data[log p(y | V)]``; then ``E_data[H | V, y]`` and the largest absolute hidden field."""
     machine = machine.planned(len(data.visible))
     fields = label_fields(machine, data.visible)
     logits = logits_of_fields(machine, fields)
     labels = data.visible[:, -logits.shape[-1] :]
     value = data.mean((labels * jax.nn.log_softmax(logits)).sum(axis=-1))
-    weight = data.weight[:, None].astype(labels.dtype) * labels
-    hidden_rate = jnp.einsum("ny,nyj->j", weight, machine.hidden_units.mean(fields))
+    own = jnp.einsum("ny,nyj->nj", labels, fields)
+    hidden_rate = data.mean(labels.sum(axis=-1, keepdims=True) * machine.hidden_units.mean(own))
     return value, (hidden_rate, jnp.abs(fields).max())
