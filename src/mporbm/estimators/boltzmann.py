@@ -112,10 +112,10 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         """Train from the beginning or a checkpoint; callbacks are told the rows and y."""
         with checkpoints.owned(self.checkpoint):
             seed = self.restart_random_numbers()
-            if self.random_state is None and self.checkpoint:
+            goes_on = bool(self.checkpoint) and checkpoints.exists(self.checkpoint)
+            if self.random_state is None and goes_on:
                 # Any seed will do, so also that of a training to go on with.
-                if checkpoints.exists(self.checkpoint):
-                    seed = self._seed = checkpoints.saved_seed(self.checkpoint)
+                seed = self._seed = checkpoints.saved_seed(self.checkpoint)
             self._run(Training(specify(seed, source), source, validation), rows, y)
         return self
 

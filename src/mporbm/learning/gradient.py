@@ -54,7 +54,7 @@ class PullBack(eqx.Module):
 def plan_update(
     machine: Machine, n_rows: int, moved: Sequence[int] | None = None
 ) -> tuple[Machine, PullBack]:
-    """MatmulForm W once for an update: the machine ready for products, and the way back to its factors.
+    """Form W once for an update: the machine with it, and the way back to its factors.
 
     Products are planned for batches of `n_rows`. `moved` are the positions of the factors to
     derive for, all by default. The gradient of merged cores costs two contractions, half of which

@@ -141,7 +141,7 @@ def _split(pair: Array, left: Array, right: Array) -> tuple[Array, Array]:
 
 @eqx.filter_jit
 def right_canonical(machine: Machine) -> Machine:
-    """Return the same machine with every core but the first right-orthonormal, on the bonds it uses."""
+    """Make every core but the first right-orthonormal, on the bonds that it uses."""
     cores = list(machine.coupling.factors)
     for k in range(len(cores) - 1, 0, -1):
         r = cores[k].shape[0]

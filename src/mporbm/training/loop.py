@@ -331,11 +331,12 @@ class Training:
         trees, self.progress, rates = checkpoint.load(path, template, self.identity)
         self.state, self.best_machine = trees["state"], trees["best"]
         self.rates = Rates(*rates)
-        if broadcast_from_first(self.progress.epoch) != self.progress.epoch:
+        first = broadcast_from_first(self.progress.epoch)
+        if first != self.progress.epoch:
             raise ValueError(
                 f"checkpoint={os.fspath(path)!r}: expected the same file in all processes, got one "
-                f"of epoch {self.progress.epoch} and one of {broadcast_from_first(self.progress.epoch)}; put it "
-                f"into a folder that all of them share."
+                f"of epoch {self.progress.epoch} and one of {first}; put it into a folder that all "
+                f"of them share."
             )
 
 
