@@ -245,6 +245,8 @@ def test_constant_values_come_back():
         assert_allclose(coding.inverse_transform(np.full((2, 3), p)), np.float32(0.1))
 
 
+# scikit-learn sets parameters to strings and numbers at random to see that they are kept.
+@pytest.mark.filterwarnings("ignore:(?s).*violates type hint:UserWarning")
 def test_all_checks_of_scikit_learn_pass():
     checks = check_estimator(Binarize(), on_skip=None)
     others = [check for check in checks if check["status"] != "passed"]
