@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from scaling import exponent
 
-from mporbm.learning import Batch, ContrastiveDivergence, Rates, Rule
+from mporbm.learning import Algorithm, Batch, ContrastiveDivergence, Rates
 from mporbm.machine import MPOCoupling
 from mporbm.mps.machine import MPSMachine
-from mporbm.mps.scheme import MPSScheme
+from mporbm.mps.scheme import MPSLikelihood, MPSScheme
 from mporbm.mps.start import mps_start
 from mporbm.tensor import MPSBatch, max_ranks
 
@@ -71,17 +71,18 @@ def program(order: int, alternating: bool) -> tuple[Any, int]:
     ranks = [min(RANK, most) for most in max_ranks([2 * size for size in hidden], "open")]
     mpo, bias = mps_start(rng, samples, hidden, ranks)
     machine = MPSMachine(MPOCoupling(mpo), bias)
-    scheme, rule = MPSScheme(alternating), Rule(ContrastiveDivergence(n_gibbs=1))
+    scheme, phase = MPSScheme(alternating), ContrastiveDivergence(n_gibbs=1)
+    algorithm = Algorithm(scheme, phase, objective=MPSLikelihood())
     key = jax.random.key(0)
-    state = scheme.init(key, rule, machine, N_SAMPLES)
+    state = algorithm.init(key, machine, N_SAMPLES)
     data = Batch(samples, jnp.full(N_SAMPLES, 1.0 / N_SAMPLES))
-    jitted: Any = eqx.filter_jit(scheme.step)
-    step = jitted.lower(key, rule, state, data, Rates(1e-3, 1e-3)).compile()
+    jitted: Any = eqx.filter_jit(algorithm.step)
+    step = jitted.lower(key, state, data, Rates(1e-3, 1e-3)).compile()
     sizes = step.compiled.memory_analysis()
     n_bytes = int(sizes.temp_size_in_bytes + sizes.argument_size_in_bytes)
 
     def run() -> None:
-        step(key, rule, state, data, Rates(1e-3, 1e-3))[1].gradient_norm.block_until_ready()
+        step(key, state, data, Rates(1e-3, 1e-3))[1].gradient_norm.block_until_ready()
 
     return run, n_bytes
 

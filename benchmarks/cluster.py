@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mporbm.machine import Coupling, DenseCoupling, MPOCoupling
-from mporbm.tensor.plan import BYTES, N_USES, Plan
+from mporbm.tensor.plan import BYTES_PER_NUMBER, N_USES, Plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +58,10 @@ def cost(
     """Of one epoch in which every batch moves all parameters once, together or core by core."""
     plan, sizes = planned(make, cluster.batch)
     n_operations = N_USES * plan.n_operations + 2 * plan.n_merging
-    n_moved = BYTES * N_USES * plan.n_moved
+    n_moved = BYTES_PER_NUMBER * N_USES * plan.n_moved
     busy = max(n_operations / cluster.peak, n_moved / cluster.memory) / cluster.efficiency
     updates = [[size] for size in sizes] if alternating else [sizes]
-    n_bytes = [BYTES * (sum(moved) + n_units / len(updates)) for moved in updates]
+    n_bytes = [BYTES_PER_NUMBER * (sum(moved) + n_units / len(updates)) for moved in updates]
     compute, talk = len(updates) * busy, sum(reduction(n, cluster) for n in n_bytes)
     rate = cluster.batch / (compute + talk)
     hours = cluster.n_samples / (rate * cluster.n_gpus) / 3600
@@ -72,7 +72,7 @@ def cost(
         "hours": hours,
         "dollars": hours * cluster.n_gpus * cluster.hourly,
         # The weights, their velocity and their gradient.
-        "memory": 3 * BYTES * sum(sizes),
+        "memory": 3 * BYTES_PER_NUMBER * sum(sizes),
         "samples_per_second": rate,
     }
 

@@ -22,7 +22,7 @@ from rich.table import Table
 from step import Sweep
 
 from mporbm.machine import Coupling, DenseCoupling, Machine, MPOCoupling
-from mporbm.tensor.plan import BYTES, N_USES
+from mporbm.tensor.plan import BYTES_PER_NUMBER, N_USES
 
 SIDE = 2048
 """Of the matrices whose product is the fastest."""
@@ -64,8 +64,8 @@ def main() -> None:
         "copy": lambda: copy(long).block_until_ready(),
     }
     amounts: dict[str, tuple[float, float]] = {
-        "product": (2.0 * SIDE**3, 3.0 * BYTES * SIDE**2),
-        "copy": (float(LENGTH), 2.0 * BYTES * LENGTH),
+        "product": (2.0 * SIDE**3, 3.0 * BYTES_PER_NUMBER * SIDE**2),
+        "copy": (float(LENGTH), 2.0 * BYTES_PER_NUMBER * LENGTH),
     }
     for name, (coupling, batch) in machines().items():
         sweep = Sweep(Machine(coupling), batch, gauge=False)
@@ -73,7 +73,7 @@ def main() -> None:
         plan, n = coupling.plan(batch), N_SWEEPS * sweep.n_updates
         amounts[name] = (
             n * float(N_USES * plan.n_operations + 2 * plan.n_merging),
-            n * float(BYTES * N_USES * plan.n_moved),
+            n * float(BYTES_PER_NUMBER * N_USES * plan.n_moved),
         )
     seconds = turns(programs, asked.rounds)
     found = shares({name: float(np.median(s)) for name, s in seconds.items()}, amounts)

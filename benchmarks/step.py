@@ -9,9 +9,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from mporbm.learning import Alternating, Batch, Rates, Rule, gradient
-from mporbm.learning.negative_phases import ContrastiveDivergence
-from mporbm.learning.scheme import LearningState
+from mporbm.learning import (
+    Algorithm,
+    Alternating,
+    Batch,
+    ContrastiveDivergence,
+    LearningState,
+    Rates,
+    UpdateRule,
+    gradient,
+)
 from mporbm.machine import Machine
 from mporbm.sampling import gibbs
 from mporbm.training.compiler import compiled
@@ -24,14 +31,14 @@ class Sweep:
 
     def __init__(self, machine: Machine, batch: int, *, gauge: bool = True):
         self.machine = machine
-        self.scheme = Alternating()
-        self.rule = Rule(ContrastiveDivergence(n_gibbs=1), gauge=gauge)
-        self.n_updates = self.scheme.n_updates(machine)
+        phase, rule = ContrastiveDivergence(n_gibbs=1), UpdateRule(gauge=gauge)
+        self.algorithm = Algorithm(Alternating(), phase, rule)
+        self.n_updates = len(self.algorithm.scheme.groups(machine))
         key = jax.random.key(0)
         visible = jax.random.bernoulli(key, 0.3, (batch, *machine.visible_shape))
         weight = jnp.full(batch, 1.0 / batch)
         self.data = Batch(visible.astype(machine.coupling.dtype), weight)
-        self.state = self.scheme.init(key, self.rule, machine, batch)
+        self.state = self.algorithm.init(key, machine, batch)
         self.key = key
 
     def whole(self, n_sweeps: int = 1) -> Step:
@@ -42,7 +49,7 @@ class Sweep:
         def steps(key: Array, state: LearningState, data: Batch) -> LearningState:
             def step(number: Array, state: LearningState) -> LearningState:
                 step_key = jax.random.fold_in(key, number)
-                return self.scheme.step(step_key, self.rule, state, data, rates)[0]
+                return self.algorithm.step(step_key, state, data, rates)[0]
 
             result: LearningState = jax.lax.fori_loop(0, n_sweeps, step, state)
             return result

@@ -86,17 +86,23 @@ def update_walk() -> Walk:
 
     The only part that knows names of `mporbm.learning`.
     """
-    from mporbm.learning import Batch, ContrastiveDivergence, Rates, Rule
-    from mporbm.learning.scheme import Alternating, update
+    from mporbm.learning import (
+        Algorithm,
+        Alternating,
+        Batch,
+        ContrastiveDivergence,
+        Rates,
+        UpdateRule,
+    )
     from mporbm.machine import Machine, MPOCoupling
 
     key = jax.random.key(0)
     machine = Machine(MPOCoupling.random(key, (4, 3), (2, 2), rank=2))
-    rule = Rule(ContrastiveDivergence(1), gauge=True, momentum=0.5)
-    state = Alternating().init(key, rule, machine, 10)
+    algorithm = Algorithm(Alternating(), ContrastiveDivergence(1), UpdateRule())
+    state = algorithm.init(key, machine, 10)
     data = Batch(X[:10].astype(machine.coupling.dtype), jnp.full(10, 0.1))
     rates = Rates(0.1, 0.1)
-    return walked(lambda: jax.eval_shape(lambda: update(key, rule, state, data, rates, (0,))))
+    return walked(lambda: jax.eval_shape(lambda: algorithm.update(key, state, data, rates, (0,))))
 
 
 def complete_walk(warm: bool) -> Walk:

@@ -123,7 +123,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         rows = self._rows(X)
         check_choice("feature", self.feature, tuple(self.FEATURES))
-        check_choice("output", self.output, CHOICES["output"])
+        check_choice("output", self.output, tuple(CHOICES["output"]))
         key = key_for(self._seed, Purpose.FEATURES)
         features = self._batched(self.FEATURES[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features

@@ -342,7 +342,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         return f"{type(self).__name__}: {way}"
 
     def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
-        """MatmulForm W as a matrix, visible by hidden units.
+        """Form W as a matrix, visible by hidden units.
 
         In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
         field; ``order="F"`` is the paper's Eq. (1).

@@ -20,6 +20,7 @@ from ..learning.rates import label_rates
 from ..learning.start import with_unit_fields
 from ..machine import Machine, labelled_machine
 from ..machine.layered import layered, stack_of
+from ..tensor import MPO
 from ..tensor.check import check_integer, check_positive
 from ..training import ArraySource, LabelledRows
 from ..training.packed_bits import unpacked
@@ -144,7 +145,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     def start(self, seed: int, source: Source) -> Machine:
         """Begin with small weights or, with `warm_start`, with those that are there."""
         machine: Machine = super().start(seed, source)
-        if machine is getattr(self, "machine_", None):
+        if self.warm_start and hasattr(self, "machine_"):
             return machine
         assert isinstance(source, ArraySource)
         n_classes = len(self.classes_)
@@ -386,8 +387,7 @@ class MPOClassRBM(ClassifierBase):
     @property
     def ranks_(self) -> tuple[int, ...]:
         """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
-        coupling = layered(self._fitted_machine("ranks_")).couplings[0]
-        return coupling.to_mpo().mpo.ranks
+        return MPO(layered(self._fitted_machine("ranks_")).couplings[0].factors).ranks
 
 
 def _labels(name: str, y: Any) -> NDArray[Any]:

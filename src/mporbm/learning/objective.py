@@ -1,6 +1,7 @@
 """Objectives: what is learnt, what a batch of stored samples is, and what is watched meanwhile."""
 
 import math
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -27,7 +28,7 @@ class Objective(eqx.Module):
         """Derive for the factors that `pull_back` leads to and for both biases."""
         return log_likelihood_gradient(machine, pull_back, data, samples)
 
-    def watch(self, machine: Machine, stored: Array, units: Array) -> Snapshot:
+    def watch(self, machine: Any, stored: Array, units: Array) -> Snapshot:
         """Look at a few samples; `units` are those whose conditionals make the score."""
         return snapshot(machine, stored, units)
 

@@ -1,7 +1,7 @@
 """Where training starts: small weights, and biases that know the base rates of the data."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -35,7 +35,7 @@ def starting_machine(
         rng = np.random.default_rng([seed, seed])
         coupling = kind.from_data(rng, rows, hidden_shape, **accepted(kind.from_data, options))
     if coupling is None:
-        random: Any = kind.random
+        random = cast("Any", kind).random
         coupling = random(key, rows.shape[1:], hidden_shape, **accepted(random, options))
     return Machine(coupling, visible_bias, visible_units=units)
 

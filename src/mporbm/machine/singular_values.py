@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from ..tensor import MPO
 from .couplings import Coupling, DenseCoupling
 
 
@@ -18,6 +19,6 @@ def singular_values_by_cut(coupling: Coupling) -> dict[str, Float[np.ndarray, " 
     if unpaired or len(visible) == 1:
         matrix = np.asarray(coupling.to_matrix(), np.float64)
         return {"visible | hidden": np.linalg.svd(matrix, compute_uv=False)}
-    mpo = coupling.to_mpo().mpo.to_open()
+    mpo = MPO(coupling.to_mpo().factors).to_open()
     names = [f"modes {k} | {k + 1}" for k in range(1, mpo.n_cores)]
     return dict(zip(names, mpo.singular_values(), strict=True))

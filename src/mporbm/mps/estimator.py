@@ -17,7 +17,7 @@ from ..estimators.boltzmann import BoltzmannEstimator
 from ..estimators.model_file import ESTIMATORS, check_shapes, numbered
 from ..estimators.mporbm import resolve_ranks
 from ..learning import Objective, Rates, Scheme
-from ..machine import COUPLINGS
+from ..machine import Machine, MPOCoupling
 from ..tensor import MPO, MPS, MPSBatch
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_shape
 from ..training import ArraySource, Training
@@ -133,7 +133,7 @@ class MPSRBM(BoltzmannEstimator):
         )
         ranks = resolve_ranks(self.rank, visible, hidden, "open")
         mpo, bias = mps_start(np.random.default_rng([seed, seed]), rows, hidden, ranks)
-        return MPSMachine(COUPLINGS["mpo"].from_factors(mpo.cores, len(visible)), bias)
+        return MPSMachine(MPOCoupling(mpo), bias)
 
     def _note_base_bias(self, rows: MPSBatch) -> None:
         """Note nothing: a full tensor of biases is never formed."""
@@ -203,8 +203,9 @@ class MPSRBM(BoltzmannEstimator):
 
     # Files
 
-    def machine_arrays(self, machine: MPSMachine) -> dict[str, Any]:
+    def machine_arrays(self, machine: Machine) -> dict[str, Any]:
         """List the parameters of a machine by name."""
+        assert isinstance(machine, MPSMachine)
         arrays = {f"coupling.{k}": core for k, core in enumerate(machine.coupling.factors)}
         arrays |= {f"visible_bias.{k}": core for k, core in enumerate(machine.visible_bias.cores)}
         return {**arrays, "hidden_bias": machine.hidden_bias, **machine.visible_units.file_arrays()}
@@ -213,9 +214,8 @@ class MPSRBM(BoltzmannEstimator):
         self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
     ) -> MPSMachine:
         """Build a machine from what `machine_arrays` listed."""
-        cores = numbered(arrays, "coupling")
         machine = MPSMachine(
-            COUPLINGS["mpo"].from_factors(cores, len(visible_shape)),
+            MPOCoupling(MPO(numbered(arrays, "coupling"))),
             MPS(numbered(arrays, "visible_bias")),
             arrays["hidden_bias"],
             np.exp(arrays["log_variance"]),

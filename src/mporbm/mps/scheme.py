@@ -175,7 +175,7 @@ def _sweep(
         for k in range(d)
     ]
     ones = jnp.ones((1, 1), machine.coupling.dtype)
-    start = {
+    start: dict[str, Any] = {
         "lefts": [contraction.boundary(trains[a], trains[b]) for contraction, a, b in TERMS],
         "grams": dict.fromkeys(gauged, ones),
         "hidden": (machine.hidden_bias, state.velocity.hidden_bias),
