@@ -8,6 +8,7 @@ last; the exit code tells whether everything was.
 """
 
 import argparse
+import functools
 import os
 import shutil
 import subprocess
@@ -90,8 +91,15 @@ def run_tests(source: Path, arguments: list[str]) -> tuple[int | None, str]:
     return ended.returncode, last[0] if last else ""
 
 
+@functools.cache
+def fails_without(arguments: tuple[str, ...]) -> str:
+    """What fails of these tests without any mutation; nothing, if they are to be trusted."""
+    code, last = run_tests(PACKAGE.parent, list(arguments))
+    return "" if code == 0 else last or f"exit code {code}"
+
+
 def tried(mutation: Mutation, quick: bool) -> tuple[str, str]:
-    """What became of a mistake (caught, survived or stale), and where."""
+    """What became of a mistake (caught, survived, timeout, stale or error), and where."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(PACKAGE, source / "mporbm", ignore=shutil.ignore_patterns("__pycache__"))
@@ -101,11 +109,15 @@ def tried(mutation: Mutation, quick: bool) -> tuple[str, str]:
             if quick and number == 2:
                 break
             code, last = run_tests(source, arguments)
+            if code is None:
+                return "timeout", where
+            if code == 0:
+                continue
+            # Tests that fail anyway, or cannot be collected, catch nothing.
+            if failure := fails_without(tuple(arguments)):
+                return "error", f"{where}: fails without the mutation: {failure}"
             # 1: tests failed; 2: a module could not be imported.
-            if code in (None, 1, 2):
-                return "caught", f"{where}: {last}"
-            if code != 0:
-                return "error", last
+            return "caught" if code in (1, 2) else "error", f"{where}: {last}"
         return "survived", ""
 
 
