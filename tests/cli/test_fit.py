@@ -361,6 +361,7 @@ def left(folder, number):
     return [path for path in files if path.suffix != ".former"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_killed_fit_goes_on_as_if_nothing_had_happened(run, victims, uninterrupted, same, number):
     victim = victims[number]

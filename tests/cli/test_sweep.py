@@ -373,6 +373,7 @@ def test_values_are_written_as_flags_have_them(value, expected):
 # Trainings
 
 
+@pytest.mark.slow
 def test_the_best_setting_can_be_fitted(ok, config, place, tmp_path):
     """What fit makes of it is what was compared, as the validation samples are given."""
     out, model = tmp_path / "out", tmp_path / "m.safetensors"
@@ -430,6 +431,7 @@ def test_sampled_settings_are_compared_and_drawn(ok, config, tmp_path, made_up):
         assert len(np.unique(np.asarray(image))) > 2
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on(ok, config, tmp_path, performed):
     """What was done stays, and is not done again; its processes end with it."""
     seeds, runs = list(range(5)), tmp_path / "out" / "runs"

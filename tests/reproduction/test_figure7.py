@@ -82,6 +82,7 @@ def test_the_rate_is_that_of_validation_images(images, monkeypatch):
     assert outcome["parameters"] == 7
 
 
+@pytest.mark.slow
 def test_a_run(images):
     outcome = figure7.run("gauge", 2, **ASKED)
     assert fakes.as_kept(outcome) == outcome

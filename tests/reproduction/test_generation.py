@@ -129,6 +129,7 @@ def test_seeds_ask_other_questions(images, rigged):
 # A real machine
 
 
+@pytest.mark.slow
 def test_a_run(images, monkeypatch):
     monkeypatch.setattr(generation, "N_GIBBS", 3)
     outcome = generation.run("MvRBM", **ASKED)

@@ -206,6 +206,7 @@ def test_runs_can_be_asked_for_by_any_thread(place, folder):
 # Processes of their own
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="cores are given to processes on Linux only")
 def test_processes_that_fail_and_are_killed(place, folder):
     """The only test with real workers but for the slow ones: each takes seconds to start."""

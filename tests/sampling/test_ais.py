@@ -148,6 +148,7 @@ def test_gaussian_units():
         assert_estimates(estimates(machine, base), float(exact.log_partition(machine)))
 
 
+@pytest.mark.slow
 def test_single_precision_stays_good_over_many_temperatures(key):
     machine = opposite_modes("mpo")
     single = jax.tree.map(lambda x: x.astype(jnp.float32), machine)

@@ -36,6 +36,7 @@ def test_quimb_operator(mpo):
     assert same_cores(from_quimb(operator), mpo)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_quimb_agrees_on_sum_inner_product_norm_and_products(data):
     a = data.draw(strategies.mpos(boundary="open", max_size=12))
@@ -49,6 +50,7 @@ def test_quimb_agrees_on_sum_inner_product_norm_and_products(data):
     assert_allclose(full_tensor(a @ x).reshape(-1), expected, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 @given(strategies.mpos(boundary="open"))
 def test_quimb_agrees_on_canonical_form_and_rounding(mpo):
     assume(mpo.n_cores > 1)
@@ -89,6 +91,7 @@ def test_states(mps):
     assert_allclose(np.sqrt(abs(state.H @ state)), mps.norm(), rtol=1e-7)
 
 
+@pytest.mark.slow
 @given(strategies.matrices(), st.integers(1, 3))
 def test_tensorly_decomposes_alike(case, rank):
     matrix, rows, columns = case

@@ -135,6 +135,7 @@ def test_no_entry_may_be_missing_or_misspelt(folder):
             assert refused(results, folder).startswith((f"{place}: ", f'{place}["format"]: '))
 
 
+@pytest.mark.slow
 def test_whatever_stands_anywhere_is_refused_there(folder):
     for path, _ in list(walk(small()))[1:]:
         for wrong in (..., [...], {"a": ...}):
