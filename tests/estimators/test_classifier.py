@@ -315,7 +315,6 @@ FITS = [
     ({"objective": "both"}, (X, Y), ValueError, "objective='both': .*'discriminative' or 'hybr"),
     ({"generative_weight": 0.0}, (X, Y), ValueError, "generative_weight=0.0: expected a finite"),
     ({"generative_weight": "a"}, (X, Y), TypeError, "generative_weight='a': expected a real num"),
-    ({"negative_phase": "pt"}, (X, Y), ValueError, "negative_phase='pt': expected 'cd' or 'pcd'"),
     ({"scheme": "two-site"}, (X, Y), ValueError, "scheme='two-site': expected 'aop' or 'su'"),
     ({"rank": 0}, (X, Y), ValueError, "rank=0: expected an integer of at least 1"),
     ({}, (X,), ValueError, "MPOClassRBM requires y to be passed.*expected one label for each"),

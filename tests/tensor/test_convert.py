@@ -115,5 +115,5 @@ def test_rings_too_small_for_the_others(rng):
 
 def test_a_missing_library_is_named(monkeypatch, rng):
     monkeypatch.setitem(sys.modules, "tensorly.tt_tensor", None)
-    with pytest.raises(ImportError, match=r'to_tensorly needs tensorly.*"mporbm\[quimb\]"'):
+    with pytest.raises(ImportError, match=r'to_tensorly: expected tensorly.*"mporbm\[quimb\]"'):
         to_tensorly(MPS([rng.normal(size=(1, 2, 1))]))

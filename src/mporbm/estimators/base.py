@@ -70,6 +70,8 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     coupling: ClassVar[str]
     """The name of the coupling in `mporbm.machine.COUPLINGS`."""
+    is_deep: ClassVar[bool] = False
+    """Whether there are hidden layers that cannot be summed out."""
     FEATURES: ClassVar[Mapping[str, Any]] = batches.FEATURES
     """How each feature is computed."""
 
@@ -171,9 +173,14 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def set_machine(self, machine: Any) -> None:
         """Become a fitted estimator around a machine."""
         self.machine_: Any = machine
-        self.visible_shape_: tuple[int, ...] = machine.visible_shape
-        self.n_features_in_ = math.prod(machine.visible_shape)
-        self._n_features_out = math.prod(machine.hidden_shape)
+        self.visible_shape_: tuple[int, ...] = self.data_shape()
+        self.n_features_in_ = math.prod(self.visible_shape_)
+        self._n_features_out = math.prod(self.hidden_shape_)
+
+    def data_shape(self) -> tuple[int, ...]:
+        """Give the shape of the samples that the machine was made for."""
+        shape: tuple[int, ...] = self.machine_.visible_shape
+        return shape
 
     def _fitted_machine(self, name: str) -> Any:
         if not hasattr(self, "machine_"):

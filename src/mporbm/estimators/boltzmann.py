@@ -220,12 +220,12 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         self.__dict__.pop("coding_", None)
         if not (self.warm_start and hasattr(self, "machine_")):
             return self._new_machine(seed, self._measured(source))
-        if self.machine_.visible_shape != self.visible_shape_:
+        if self.data_shape() != self.visible_shape_:
             raise ValueError(
-                f"X: expected samples of shape {self.machine_.visible_shape} to go on from what "
-                f"was learnt (warm_start=True), got {self.visible_shape_}."
+                f"X: expected samples of shape {self.data_shape()} to go on from what was learnt "
+                f"(warm_start=True), got {self.visible_shape_}."
             )
-        hidden = self.machine_.hidden_shape
+        hidden = self.hidden_shape_
         if self.hidden_shape is not None and self.resolved_hidden_shape() != hidden:
             raise ValueError(
                 f"hidden_shape={self.hidden_shape}: expected {hidden}, to go on from what was "

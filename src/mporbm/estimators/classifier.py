@@ -22,6 +22,7 @@ from ..machine import Machine, labelled_machine
 from ..machine.layered import layered, stack_of
 from ..tensor import MPO
 from ..tensor.check import check_integer, check_positive
+from ..tensor.index import Order
 from ..training import ArraySource, LabelledRows
 from ..training.packed_bits import unpacked
 from ..training.sources import Source
@@ -248,11 +249,14 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     # What was learnt
 
-    def set_machine(self, machine: Machine) -> None:
-        """Become a fitted estimator around a labelled machine."""
-        super().set_machine(machine)
-        self.visible_shape_ = stack_of(machine)[0].visible_shape
-        self.n_features_in_ = math.prod(self.visible_shape_)
+    def data_shape(self) -> tuple[int, ...]:
+        """Give the shape of the samples without their label."""
+        return layered(self.machine_).shapes[0]
+
+    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
+        """Form W as a matrix, visible by hidden units, without the weights of the label."""
+        coupling = layered(self._fitted_machine("weight_matrix")).couplings[0]
+        return np.asarray(coupling.to_matrix(order))
 
     @property
     def hidden_shape_(self) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
     hidden_shapes: Any = field(default=None, kw_only=False)
     n_iter_fine_tuning: int = 50
 
+    is_deep: ClassVar[bool] = True
     LAYER: ClassVar[type[BoltzmannEstimator]]
     """The estimator that trains a layer."""
 
@@ -174,13 +175,14 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     # What was learnt
 
-    def set_machine(self, machine: Any) -> None:
-        """Become a fitted estimator around a model of several layers."""
-        super().set_machine(machine)
-        stack = self.unstack_machine()
-        self.visible_shape_ = stack[0].visible_shape
-        self.n_features_in_ = int(np.prod(self.visible_shape_))
-        self._n_features_out = int(np.prod(stack[-1].hidden_shape))
+    def data_shape(self) -> tuple[int, ...]:
+        """Give the shape of the samples that the model was made for."""
+        return self.unstack_machine()[0].visible_shape
+
+    @property
+    def hidden_shape_(self) -> tuple[int, ...]:
+        """The shape of the last layer."""
+        return self.layers_[-1].hidden_shape
 
     def machine_from_arrays(
         self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any

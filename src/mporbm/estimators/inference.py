@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..tensor.check import check_choice, check_integer, check_real
@@ -45,11 +46,13 @@ class InferenceMixin(EstimatorBase):
         observed = np.broadcast_to(np.False_, rows.shape)
         return self._draws(rows, observed, None, n_gibbs, random_state)
 
+    @available_if(lambda self: not self.is_deep)
     def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
         """Move visible states V by some Gibbs steps."""
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
         rows, key = self._rows(V), self._key(random_state)
-        return self._batched(batches.chain, rows, key, n_gibbs, chains=True)
+        moved = self._batched(batches.chain, self._widened(rows), key, n_gibbs, chains=True)
+        return self._narrowed(moved)
 
     # Inference under evidence
 

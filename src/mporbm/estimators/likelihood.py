@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..machine import Machine, exact
@@ -24,6 +25,7 @@ N_ENUMERATED_UNITS = 20
 class LikelihoodMixin(EstimatorBase):
     """What a fitted estimator says about the probability of samples."""
 
+    @available_if(lambda self: not self.is_deep)
     def free_energy(self, X: Any) -> NDArray[Any]:
         """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
         rows = self._rows(X)
@@ -34,10 +36,9 @@ class LikelihoodMixin(EstimatorBase):
 
         log Z is that of `log_partition` and computed once; its error is the same for all samples.
         """
-        rows = self._rows(X)
-        energies = self._batched(batches.free_energy, rows)
-        return self._less_log_partition(-energies)
+        return self._less_log_partition(-self.free_energy(X))
 
+    @available_if(lambda self: not self.is_deep)
     def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
         """Estimate ``sum_i log p(v_i | the other units)`` of each sample, cheaply, without log Z.
 

@@ -31,8 +31,7 @@ class LearningState(eqx.Module):
 
     machine: Any
     velocity: Any
-    former: tuple[Any, ...]
-    """With the gauge, the coupling that the velocity of each factor belongs to."""
+    former: tuple[Any, ...]  # With the gauge, the coupling that each factor's velocity belongs to.
     chains: Any
 
 
@@ -46,8 +45,7 @@ class StepInfo(eqx.Module):
 class Scheme(eqx.Module):
     """Which factors an update moves, and what happens before the first and after the last."""
 
-    needs_bonds: ClassVar[bool] = False
-    """Whether it is for the cores of an open MPO only."""
+    needs_bonds: ClassVar[bool] = False  # Whether it is for the cores of an open MPO only.
 
     @abstractmethod
     def groups(self, machine: Any) -> tuple[tuple[int, ...], ...]:
@@ -65,8 +63,7 @@ class Scheme(eqx.Module):
         self, key: Array, algorithm: "Algorithm", state: LearningState, data: Batch, rates: Rates
     ) -> tuple[LearningState, StepInfo]:
         """Lines 5-15: update one group after the other, each with a negative phase of its own."""
-        groups = self.groups(state.machine)
-        infos = []
+        groups, infos = self.groups(state.machine), list[StepInfo]()
         for group, group_key in zip(groups, split_for(key, len(groups)), strict=True):
             state, info = algorithm.update(group_key, state, data, rates, group)
             infos.append(info)
@@ -131,11 +128,9 @@ def ascend(
         factors[c] = rule.decay(factors[c], share[c] * rates.coupling) + share[c] * steps[c]
     pairs = zip(old.biases, ascent.biases, strict=True)
     biases = [rule.accelerate(velocity, bias, rates.bias) for velocity, bias in pairs]
-    moved_theta = Parameters(
-        tuple(factors), *(b + v for b, v in zip(theta.biases, biases, strict=True))
-    )
-    velocity = Parameters(tuple(steps), *biases) if rule.has_momentum else old
-    return moved_theta.into(state.machine), velocity, tuple(former)
+    moved_biases = (b + v for b, v in zip(theta.biases, biases, strict=True))
+    machine = Parameters(tuple(factors), *moved_biases).into(state.machine)
+    return machine, Parameters(tuple(steps), *biases) if rule.has_momentum else old, tuple(former)
 
 
 def split_for(key: Array, n_updates: int) -> Array | list[Array]:

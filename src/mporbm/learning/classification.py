@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from ..machine import Machine
 from ..machine.labels import label_fields, logits_of_fields, with_labels
 from .device_sums import sum_over_devices
-from .gradient import Batch, GradientInfo, PullBack, log_likelihood_gradient
+from .gradient import (
+    Batch,
+    GradientInfo,
+    Planned,
+    PullBack,
+    log_likelihood_gradient,
+    plan_again,
+)
 from .monitor import Snapshot
 from .objective import Objective
 from .parameters import Parameters
@@ -85,9 +92,7 @@ def discriminative_gradient(
     `data` are visible states [V, y]. The gradient of the visible bias is zero but for the label.
     """
 
-    def derive(
-        planned: tuple[Machine, PullBack], data: Batch
-    ) -> tuple[tuple[Parameters, Array], Array]:
+    def derive(planned: Planned, data: Batch) -> tuple[tuple[Parameters, Array], Array]:
         machine, pull_back = planned
 
         def objective(theta: tuple[Any, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
@@ -102,7 +107,9 @@ def discriminative_gradient(
         (form, *biases), (rate, largest) = jax.grad(objective, has_aux=True)(theta)
         return (Parameters(pull_back(form), *biases), rate), largest
 
-    (ascent, hidden_rate), largest = sum_over_devices(derive, (machine, pull_back), data)
+    (ascent, hidden_rate), largest = sum_over_devices(
+        derive, plan_again, (machine, pull_back), data
+    )
     return ascent, GradientInfo(hidden_rate, largest)
 
 

@@ -11,22 +11,26 @@ from jax.sharding import PartitionSpec
 
 AXIS = "samples"
 Sums = TypeVar("Sums")
+Whole = TypeVar("Whole")
 
 
 def sum_over_devices(
-    function: Callable[..., tuple[Sums, Array]], machine: Any, *batches: Any
+    function: Callable[..., tuple[Sums, Array]],
+    prepare: Callable[[Whole], Whole],
+    whole: Whole,
+    *batches: Any,
 ) -> tuple[Sums, Array]:
-    """``function(machine, *batches)``: sums over samples, and the largest of something.
+    """Compute ``function(whole, *batches)``: sums over samples, and the largest of something.
 
-    Where devices share the samples each takes its own, and what they send is as large as the sums,
-    not as what these were computed from.
+    Where devices share the samples each takes its own, after it has prepared what all have, and
+    what they send is as large as the sums, not as what these were computed from.
     """
     mesh = jax.sharding.get_abstract_mesh()
     if AXIS not in mesh.axis_names:
-        return function(machine, *batches)
+        return function(whole, *batches)
 
-    def own(machine: Any, *batches: Any) -> tuple[Sums, Array]:
-        sums, largest = function(machine, *batches)
+    def own(whole: Whole, *batches: Any) -> tuple[Sums, Array]:
+        sums, largest = function(prepare(whole), *batches)
         # In a place of its own, the largest is part of the same message.
         places = jnp.zeros(mesh.shape[AXIS], largest.dtype)
         places = places.at[jax.lax.axis_index(AXIS)].set(largest)
@@ -41,5 +45,5 @@ def sum_over_devices(
     shared = jax.shard_map(
         own, in_specs=(everywhere, *along), out_specs=everywhere, check_vma=False
     )
-    answer: tuple[Sums, Array] = shared(machine, *batches)
+    answer: tuple[Sums, Array] = shared(whole, *batches)
     return answer

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine import Machine
+from ..machine import Coupling, Machine
 from ..tensor.check import check_batch
 from ..tensor.matmul import MatmulForm
 from .device_sums import sum_over_devices
@@ -41,37 +41,51 @@ class GradientInfo(eqx.Module):
 class PullBack(eqx.Module):
     """The way from the gradient of W, in the form that products need, to those of its factors."""
 
+    coupling: Coupling
     derivative: Any
     moved: tuple[int, ...] = eqx.field(static=True)
-    n_factors: int = eqx.field(static=True)
+    n_rows: int = eqx.field(static=True)
 
     def __call__(self, ascent: MatmulForm) -> tuple[Array | None, ...]:
         """Derive for the moved factors; None stands for those that stay."""
         found = dict(zip(self.moved, self.derivative(ascent)[0], strict=True))
-        return tuple(found.get(k) for k in range(self.n_factors))
+        return tuple(found.get(k) for k in range(len(self.coupling.factors)))
+
+
+Planned = tuple[Machine, PullBack]
+"""A machine with W formed for an update, and the way back to its factors."""
 
 
 def plan_update(
-    machine: Machine, n_rows: int, moved: Sequence[int] | None = None
-) -> tuple[Machine, PullBack]:
+    machine: Machine,
+    n_rows: int,
+    moved: Sequence[int] | None = None,
+    coupling: Coupling | None = None,
+) -> Planned:
     """Form W once for an update: the machine with it, and the way back to its factors.
 
     Products are planned for batches of `n_rows`. `moved` are the positions of the factors to
-    derive for, all by default. The gradient of merged cores costs two contractions, half of which
-    the fields have done.
+    derive for, all by default, of the machine's coupling or of another one of the same W. The
+    gradient of merged cores costs two contractions, half of which the fields have done.
     """
-    coupling = machine.coupling
-    factors = coupling.factors
+    whole = machine.unplanned().coupling if coupling is None else coupling
+    factors = whole.factors
     moved = tuple(range(len(factors)) if moved is None else moved)
 
     def merge(chosen: list[Array]) -> MatmulForm:
         every = list(factors)
         for k, array in zip(moved, chosen, strict=True):
             every[k] = array
-        return coupling.with_factors(tuple(every)).product(n_rows)
+        return whole.with_factors(tuple(every)).product(n_rows)
 
     form, derivative = jax.vjp(merge, [factors[k] for k in moved])
-    return machine.formed(form), PullBack(derivative, moved, len(factors))
+    return machine.formed(form), PullBack(whole, derivative, moved, n_rows)
+
+
+def plan_again(planned: Planned) -> Planned:
+    """Plan as before where derivatives from outside are not known: within a device's own part."""
+    machine, pull_back = planned
+    return plan_update(machine, pull_back.n_rows, pull_back.moved, pull_back.coupling)
 
 
 def log_likelihood_gradient(
@@ -85,7 +99,7 @@ def log_likelihood_gradient(
     """
 
     def difference(
-        planned: tuple[Machine, PullBack], positive: Batch, negative: Batch
+        planned: Planned, positive: Batch, negative: Batch
     ) -> tuple[tuple[Parameters, Array], Array]:
         machine, pull_back = planned
         phases = [_phase(machine, batch) for batch in (positive, negative)]
@@ -98,7 +112,7 @@ def log_likelihood_gradient(
         return (ascent, phases[0].hidden_rate), largest
 
     (ascent, hidden_rate), largest = sum_over_devices(
-        difference, (machine, pull_back), positive, negative
+        difference, plan_again, (machine, pull_back), positive, negative
     )
     return ascent, GradientInfo(hidden_rate, largest)
 

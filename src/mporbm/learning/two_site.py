@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -11,9 +10,8 @@ from jax import Array
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO
 from ..tensor.balance import pad_ranks, trim_ranks
-from ..tensor.matmul import MatmulForm
 from .algorithm import Algorithm, LearningState, Scheme, StepInfo, combine_infos, norm, split_for
-from .gradient import Batch, PullBack
+from .gradient import Batch, plan_update
 from .parameters import Parameters, n_factors
 from .rule import Rates
 from .schemes import SCHEMES
@@ -97,18 +95,14 @@ def _update_bond(
     cores = list(machine.coupling.factors)
     pair = _merge(cores[k], cores[k + 1])
 
-    def merge(chosen: list[Array]) -> MatmulForm:
-        coupling = MPOCoupling(MPO([*cores[:k], *chosen, *cores[k + 2 :]]))
-        return coupling.product(len(data))
-
-    form, derivative = jax.vjp(merge, [pair])
-    planned, pull_back = machine.formed(form), PullBack(derivative, (0,), 1)
+    merged = MPOCoupling(MPO([*cores[:k], pair, *cores[k + 2 :]]))
+    planned, pull_back = plan_update(machine, len(data), (k,), merged)
     chains, samples = algorithm.negative_phase.step(key, planned, state.chains, data)
     ascent, info = algorithm.objective.gradient(planned, pull_back, data, samples)
     ascent = rule.with_sparsity(ascent, info.hidden_rate)
 
     rate = rates.coupling / (1.0 - rule.momentum)
-    step = (rate * ascent.factors[0]).astype(pair.dtype)
+    step = (rate * ascent.factors[k]).astype(pair.dtype)
     moved = rule.decay(pair, rates.coupling) + step
     cores[k], cores[k + 1] = _split(moved, cores[k], cores[k + 1])
     pairs = zip(state.velocity.biases, ascent.biases, strict=True)

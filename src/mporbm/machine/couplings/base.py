@@ -64,7 +64,7 @@ class Coupling(eqx.Module):
         return None
 
     @property
-    def factors(self) -> tuple[Array, ...]:
+    def factors(self) -> tuple[Any, ...]:
         """The arrays that learning moves, in the order of the nodes."""
         return tuple(jax.tree.leaves(self))
 

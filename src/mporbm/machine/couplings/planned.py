@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from jax import Array
-
 from ...tensor.matmul import MatmulForm
 from ...tensor.network import Node
 from ...tensor.plan import N_USES
@@ -48,7 +46,7 @@ class PlannedCoupling(Coupling):
         raise TypeError("PlannedCoupling: expected the factors of the coupling that is planned.")
 
     @property
-    def factors(self) -> tuple[Array, ...]:
+    def factors(self) -> tuple[Any, ...]:
         """The factors of the coupling."""
         return self.coupling.factors
 
