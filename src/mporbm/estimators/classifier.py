@@ -255,8 +255,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
         """Form W as a matrix, visible by hidden units, without the weights of the label."""
-        coupling = layered(self._fitted_machine("weight_matrix")).couplings[0]
-        return np.asarray(coupling.to_matrix(order))
+        check_is_fitted(self)
+        return np.asarray(layered(self.machine_).couplings[0].to_matrix(order))
 
     @property
     def hidden_shape_(self) -> tuple[int, ...]:
