@@ -599,7 +599,7 @@ def test_scores_of_a_larger_machine_are_always_the_same(monkeypatch):
         calls.append(sizes)
         return log_partition(key, machine, base, **SIZES)
 
-    monkeypatch.setattr("mporbm.estimators.trained.log_partition", annealed)
+    monkeypatch.setattr("mporbm.estimators.likelihood.log_partition", annealed)
     scores = estimator.score_samples(rows)
     assert_allclose(scores, -estimator.free_energy(rows) - found.value, rtol=1e-12)
     assert_allclose(scores, -estimator.free_energy(rows) - value, atol=1.0)
@@ -619,7 +619,7 @@ def test_annealing_starts_at_the_base_rates_of_the_data(monkeypatch):
         bases.append(base)
         return LogPartition(0.0, 0.0, 1.0, 0.0)
 
-    monkeypatch.setattr("mporbm.estimators.trained.log_partition", recorded)
+    monkeypatch.setattr("mporbm.estimators.likelihood.log_partition", recorded)
     fitted.log_partition("ais")
     assert_array_equal(bases[0], fitted.base_bias_)
 

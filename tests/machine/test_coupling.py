@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import strategies
-from mporbm.machine import CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
+from mporbm.machine import CPCoupling, DenseCoupling, KroneckerCoupling, Machine, MPOCoupling
 from mporbm.tensor import max_ranks
 
 
@@ -106,8 +106,11 @@ def test_initial_weights_have_the_asked_standard_deviation(draw):
 @pytest.mark.parametrize("kind", strategies.KINDS)
 def test_a_planned_coupling_is_the_same(kind, rng):
     coupling = strategies.random_coupling(kind, (3, 2), (2, 2), 2, rng)
-    planned = coupling.planned(7)
-    assert planned.planned(3) is planned
+    machine = Machine(coupling).planned(7)
+    assert machine.planned(3) is machine
+    planned = machine.coupling
+    assert machine.unplanned().coupling is coupling
+    assert all(a is b for a, b in zip(planned.factors, coupling.factors, strict=True))
     assert (planned.visible_shape, planned.hidden_shape, planned.dtype, planned.n_parameters) == (
         *(coupling.visible_shape, coupling.hidden_shape, coupling.dtype, coupling.n_parameters),
     )

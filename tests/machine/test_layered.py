@@ -62,7 +62,7 @@ def test_the_coupling_is_its_matrix(n_layers, kind, rng):
     even, odd = halves(random_layers(n_layers, rng))
     assert_allclose(coupling.apply(odd), odd @ w.T, rtol=1e-12)
     assert_allclose(coupling.apply_transpose(even), even @ w, rtol=1e-12)
-    assert_allclose(coupling.planned(5, 200).apply(odd), odd @ w.T, rtol=1e-12)
+    assert_allclose(Machine(coupling).planned(5, 200).coupling.apply(odd), odd @ w.T, rtol=1e-12)
     assert_allclose(coupling.to_mpo().to_matrix(), w)
     assert_array_equal(coupling.nodes()[0].array, w)
     assert coupling.n_parameters == sum(part.n_parameters for part in coupling.parts())
