@@ -3,10 +3,10 @@
 Tones, chirps, decaying tones and beats with random parameters are sampled at 2^30 points each: as
 arrays, 8 GB a signal. In quantics form (MPS with a core for every binary digit of the position) a
 signal takes a few kilobytes, found from a few thousand of its values by cross interpolation.
-MPORBM learns from these MPS directly; 1-NN on its features is compared with a coupling of rank 1,
+MPSRBM learns from these MPS directly; 1-NN on its features is compared with a coupling of rank 1,
 and with 1-NN by the inner products of the signals themselves.
 
-    pip install mporbm
+    pip install "mporbm[cli]"
     python examples/classify_long_signals.py
 """
 
@@ -21,7 +21,7 @@ from rich.progress import Progress
 from rich.table import Table
 from sklearn.neighbors import KNeighborsClassifier
 
-from mporbm import MPORBM
+from mporbm import MPSRBM
 from mporbm.tensor import MPSBatch
 
 ORDER = 30
@@ -53,11 +53,11 @@ def main() -> None:
             scores.setdefault(inner, []).append(float(np.mean(y_train[nearest] == y_test)))
             progress.advance(task)
             for rank in RANKS:
-                model = MPORBM(16, rank=rank, visible_units="gaussian", batch_size=20)
+                model = MPSRBM(16, rank=rank, batch_size=20)
                 model.set_params(n_iter=options.n_iter, random_state=seed).fit(train)
                 classifier = KNeighborsClassifier(1).fit(model.transform(train), y_train)
                 score = float(classifier.score(model.transform(test), y_test))
-                scores.setdefault(f"MPORBM of rank {rank}, 16 features", []).append(score)
+                scores.setdefault(f"MPSRBM of rank {rank}, 16 features", []).append(score)
                 progress.advance(task)
     print_table(scores, train)
 

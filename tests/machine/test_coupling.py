@@ -108,9 +108,9 @@ def test_a_planned_coupling_is_the_same(kind, rng):
     coupling = strategies.random_coupling(kind, (3, 2), (2, 2), 2, rng)
     machine = Machine(coupling).planned(7)
     assert machine.planned(3) is machine
-    planned = machine.coupling
-    assert machine.unplanned().coupling is coupling
-    assert all(a is b for a, b in zip(planned.factors, coupling.factors, strict=True))
+    planned, own = machine.coupling, machine.unplanned().coupling
+    assert type(own) is type(coupling)
+    assert all(a is b for a, b in zip(planned.factors, own.factors, strict=True))
     assert (planned.visible_shape, planned.hidden_shape, planned.dtype, planned.n_parameters) == (
         *(coupling.visible_shape, coupling.hidden_shape, coupling.dtype, coupling.n_parameters),
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .fit_options import RANK, RATE, SEED, SHAPE, FitOption, estimator_class, fit_options
+from .fit_options import RANK, RATE, SEED, SHAPE, FitOption, fit_options, fitted_classes
 
 MOST_CONFIG_BYTES, MOST_CONFIG_DOTS = 2**16, 1000
 """The longest configuration file; a key of n parts takes memory with the square of n."""
@@ -86,7 +86,7 @@ def make_estimator(options: Mapping[str, Any], verbose: int) -> Any:
 
     mporbm.enable_compilation_cache()
     model = options.get("model", "mporbm")
-    cls = estimator_class(model)
+    cls = fitted_classes()[model]
     parameters: dict[str, Any] = {"verbose": verbose}
     for name, option in fit_options().items():
         if name not in options or option.parameter is None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 
 MODELS = ("MPORBM", "RBM", "MvRBM", "TvRBM")
-"""The estimators that can be fitted, by name; the first is the default, and documents all."""
+"""Our estimators that can be fitted; the first is the default, and documents all parameters."""
 NOT_OFFERED = ("feature", "output", "verbose", "warm_start")
 """Parameters of other commands, or of Python alone."""
 RENAMED = {"random_state": "seed"}
@@ -91,13 +91,6 @@ class FitOption:
 
 
 OWN_OPTIONS = (
-    FitOption(
-        "model",
-        str,
-        f"The machine: MPO, dense, Kronecker or CP coupling. [default: {MODELS[0].lower()}]",
-        MACHINE,
-        tuple(name.lower() for name in MODELS),
-    ),
     FitOption("binarize", float, "Make values binary: are they above this number?", DATA),
     FitOption(
         "bit_planes", int, "Code whole numbers by this many bits, as an additional mode.", DATA
@@ -108,26 +101,35 @@ OWN_OPTIONS = (
     ),
     FitOption("x_val", "DATA", "Samples to watch for overfitting and to stop early by.", DATA),
 )
-"""Options that are no parameters of estimators."""
+"""Options that are no parameters of estimators, but for `model`."""
 
 
-def estimator_class(model: str) -> Any:
-    """Return the class of an estimator by the name that the option `model` has for it."""
+def fitted_classes() -> dict[str, Any]:
+    """Return the estimators by the names that the option `model` has for them.
+
+    Ours come first, then those that a user has registered.
+    """
     import mporbm
 
-    return getattr(mporbm, next(name for name in MODELS if name.lower() == model))
+    from ..estimators.model_file import ESTIMATORS
+
+    own = {name: getattr(mporbm, name) for name in MODELS}
+    others = {n: cls for n, cls in ESTIMATORS.items() if n not in mporbm.ESTIMATOR_MODULES}
+    return {name.lower(): cls for name, cls in {**own, **others}.items()}
 
 
 def fit_options() -> dict[str, FitOption]:
     """Return all options of `mporbm fit` by their names; for them JAX is loaded."""
-    made = [*OWN_OPTIONS, *_estimator_options()]
+    text = f"The machine: MPO, dense, Kronecker or CP coupling. [default: {MODELS[0].lower()}]"
+    model = FitOption("model", str, text, MACHINE, tuple(fitted_classes()))
+    made = [model, *OWN_OPTIONS, *_estimator_options()]
     made.sort(key=lambda option: (MACHINE, DATA, LEARNING, STOPPING).index(option.panel))
     return {option.name: option for option in made}
 
 
 def _estimator_options() -> Iterator[FitOption]:
     """Yield an option for each parameter of the estimators, in the order of their documentation."""
-    classes = [estimator_class(model.lower()) for model in MODELS]
+    classes = list(fitted_classes().values())
     fields = {f.name: (f, cls) for cls in reversed(classes) for f in dataclasses.fields(cls)}
     texts = documented_parameters(classes[0].__doc__ or "")
     names = [name for name in texts if name in fields]

@@ -34,7 +34,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         The shape (I_1..I_d) of the samples, to be said if they come flattened.
     visible_units
         ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
-        standardised real ones, ``"categorical"`` for one-hot values along the last mode.
+        standardised real ones, ``"categorical"`` for values that are one-hot along the last mode.
     rank
         The largest rank of any bond, or one rank for every bond. What came out is `ranks_`.
     boundary

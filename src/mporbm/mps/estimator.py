@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import batches
 from ..estimators.boltzmann import BoltzmannEstimator
+from ..estimators.inputs import check_weights
 from ..estimators.model_file import ESTIMATORS, check_shapes, numbered
 from ..estimators.mporbm import resolve_ranks
 from ..learning import Objective, Rates, Scheme
@@ -100,12 +101,10 @@ class MPSRBM(BoltzmannEstimator):
 
     def _source(self, X: Any, weight: Any, *, n_iter: int, reset: bool) -> tuple[Source, Any]:
         trains = check_trains(X, self.visible_shape if reset else self.visible_shape_)
-        if weight is not None:
-            raise ValueError("sample_weight: expected None for samples in MPS form.")
         if reset:
             self.visible_shape_ = trains.shape[1:]
             self.n_features_in_ = math.prod(self.visible_shape_)
-        return ArraySource(trains), trains
+        return ArraySource(trains, check_weights(weight, len(trains))), trains
 
     def _split(self, source: Source, X_val: Any) -> tuple[Source, Source | None]:
         if X_val is not None:
@@ -165,9 +164,8 @@ class MPSRBM(BoltzmannEstimator):
 
     def reconstruct(self, X: Any) -> MPSBatch:
         """Pass each sample up and down once: ``E[V | E[H | V]]``."""
-        passed: Any = self._batched(batches.up_and_down, self._rows(X))
-        trains: MPSBatch = passed
-        return trains
+        passed: MPSBatch = batches.in_batches(batches.up_and_down, self.machine_, self._rows(X))
+        return passed
 
     def free_energy(self, X: Any) -> NDArray[Any]:
         """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
