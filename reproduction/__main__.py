@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 PROGRAM = "python -m reproduction"
-PACKAGES = ("jinja2", "matplotlib", "mlxtend", "mporbm", "PIL", "platformdirs", "pooch", "rich")
+PACKAGES = ("jinja2", "matplotlib", "mlxtend", "mporbm", "PIL", "pooch", "rich")
 """What the experiments, their data sets and their report import, now or later."""
 SIGNS = {True: "confirmed", False: "not confirmed", None: "open"}
 DESCRIPTION = """\

@@ -96,6 +96,8 @@ def test_only_libraries_of_the_extra_are_explained():
     assert type(passed.value) is ModuleNotFoundError
 
 
+# A plan stands for what the search would need besides.
+@pytest.mark.filterwarnings("ignore:(?s).*violates type hint:UserWarning")
 def test_libraries_that_functions_need(monkeypatch, tmp_path):
     for library in BLOCKED:
         monkeypatch.setitem(sys.modules, library, None)

@@ -358,7 +358,7 @@ CASES = [
     (
         lambda: gaussian().pseudo_log_likelihood(REAL),
         ValueError,
-        "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use score_",
+        "pseudo_log_likelihood: expected Bernoulli visible units alone, got Gaussian",
     ),
     # other machines
     (lambda: MPORBM.from_rbm(rbm(), rank=0, hidden_shape=(2, 2)), ValueError, "^rank=0: exp"),

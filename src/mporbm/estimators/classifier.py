@@ -281,8 +281,10 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     @property
     def label_weights_(self) -> NDArray[Any]:
         """U, of shape ``(n_classes, *hidden_shape)``."""
-        top = stack_of(self._fitted_machine("label_weights_"))[1]
-        return np.moveaxis(np.asarray(top.coupling.factors[0]), -1, 0)
+        weights: NDArray[Any] = self.machine_arrays(self._fitted_machine("label_weights_"))[
+            "label_weights"
+        ]
+        return weights
 
     @property
     def label_bias_(self) -> NDArray[Any]:
@@ -291,8 +293,10 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     def machine_arrays(self, machine: Machine) -> dict[str, Any]:
         """List the parameters of a machine by the names that files have for them."""
-        own = model_file.machine_arrays(stack_of(machine)[0])
-        return {**own, "label_weights": self.label_weights_, "label_bias": self.label_bias_}
+        lowest, top = stack_of(machine)
+        weights = np.moveaxis(np.asarray(top.coupling.factors[0]), -1, 0)
+        own = model_file.machine_arrays(lowest)
+        return {**own, "label_weights": weights, "label_bias": np.asarray(top.hidden_bias)}
 
     def machine_from_arrays(
         self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any

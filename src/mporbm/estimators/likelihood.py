@@ -48,8 +48,8 @@ class LikelihoodMixin(EstimatorBase):
         rows = self._rows(X)
         if not self.machine_.visible_units.is_binary:
             raise ValueError(
-                "pseudo_log_likelihood: expected Bernoulli visible units, got Gaussian ones; use "
-                "score_samples."
+                f"pseudo_log_likelihood: expected Bernoulli visible units alone, got "
+                f"{self.machine_.visible_units}; use score_samples."
             )
         n_visible = math.prod(self.machine_.visible_shape)
         units = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]

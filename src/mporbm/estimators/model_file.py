@@ -78,6 +78,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         for machine, (visible_shape, hidden_shape) in shapes.items():
             own = {n.removeprefix(machine): a for n, a in arrays.items() if n.startswith(machine)}
             machines[machine] = estimator.machine_from_arrays(own, visible_shape, hidden_shape)
+        _check_names(estimator, arrays, machines)
         estimator.set_named_machines(machines)
         if hasattr(estimator, "n_classes_"):
             estimator.classes_ = entries.classes(header["classes"], estimator.n_classes_)
@@ -125,6 +126,20 @@ def _estimator(name: str, arrays: dict[str, NDArray[Any]], header: dict[str, Any
     estimator = estimator_class(**{**parameters, "checkpoint": None})
     estimator.check_parameters()
     return estimator
+
+
+def _check_names(
+    estimator: Any, arrays: dict[str, NDArray[Any]], machines: dict[str, Machine]
+) -> None:
+    """Refuse arrays that would be left over."""
+    known = {
+        name + part
+        for name, machine in machines.items()
+        for part in estimator.machine_arrays(machine)
+    }
+    if unknown := sorted(arrays.keys() - known - {"base_bias"}):
+        kind = type(estimator).__name__
+        raise ValueError(f"arrays that {kind} does not have: {', '.join(unknown)}")
 
 
 def machine_arrays(machine: Machine) -> dict[str, Any]:

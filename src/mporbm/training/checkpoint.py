@@ -209,7 +209,8 @@ def _rates(saved: Any) -> list[float]:
 
 def _incomplete(path: str | os.PathLike[str], error: Exception) -> storage.FileFormatError:
     return storage.FileFormatError(
-        f"{os.fspath(path)}: an incomplete or corrupted checkpoint ({error!r:.200})."
+        f"{os.fspath(path)}: an incomplete or corrupted checkpoint, or one of another version "
+        f"({error!r:.200}). Delete the file to start anew."
     )
 
 

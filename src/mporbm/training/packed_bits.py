@@ -33,7 +33,7 @@ class PackedBits(eqx.Module):
     Examples
     --------
     >>> import numpy as np
-    >>> from mporbm.learning import PackedBits
+    >>> from mporbm.training import PackedBits
     >>> bits = PackedBits(np.array([[1, 6], [4, 0]], np.uint8), n_bits=3)
     >>> bits.shape, bits.nbytes
     ((2, 2, 3), 4)
