@@ -25,14 +25,11 @@ FILES = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
 """Modules beside the layers, which all of them may use."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-not_yet = pytest.mark.xfail(strict=False, reason="true when all parts of the house are built")
-
 
 def imported(path: Path) -> set[str]:
     """Every module that a file imports, by its full name."""
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    if path.is_relative_to(REPRODUCTION):
-        parts = path.relative_to(ROOT).with_suffix("").parts
+    root = ROOT if path.is_relative_to(REPRODUCTION) else PACKAGE.parent
+    parts = path.relative_to(root).with_suffix("").parts
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -55,7 +52,6 @@ def imported_layers(path: Path) -> set[str]:
     return found - {own}
 
 
-@not_yet
 def test_imports_flow_downwards():
     for height, layer in enumerate(LAYERS):
         below = {*FILES} if layer in HELPERS else {*LAYERS[:height], *FILES}
@@ -73,7 +69,6 @@ def test_pictures_and_diagrams_do_without_each_other():
         assert "diagram" not in imported_layers(path), path
 
 
-@not_yet
 def test_nothing_of_the_wheel_needs_the_reproduction():
     for path in MODULES:
         assert not any(name.split(".")[0] == "reproduction" for name in imported(path)), path
@@ -85,7 +80,6 @@ def n_lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-@not_yet
 def test_no_module_is_long():
     long = {
         str(path.relative_to(PACKAGE)): n_lines(path) for path in MODULES if n_lines(path) > 400
@@ -93,20 +87,20 @@ def test_no_module_is_long():
     assert not long
 
 
-@not_yet
-def test_the_wheel_is_small():
-    assert sum(map(n_lines, MODULES)) < 15_000
+def test_the_wheel_does_not_grow():
+    """To be lowered with every part that becomes simpler; 15,000 lines are the aim."""
+    assert sum(map(n_lines, MODULES)) < 20_100
 
 
-@not_yet
 def test_types_are_known():
+    """To be lowered with every type that is said; 150 lines are the aim."""
     lines = [
         line
         for path in MODULES
         for line in path.read_text(encoding="utf-8").splitlines()
         if re.search(r"\bAny\b", line)
     ]
-    assert len(lines) <= 150
+    assert len(lines) <= 760
 
 
 # Kinds of schemes, couplings and states
@@ -181,7 +175,6 @@ def test_questions_for_kinds_are_found(text):
     assert "TwoSite" in names_asked_for(ast.parse(text))
 
 
-@not_yet
 def test_only_their_own_modules_tell_kinds_apart():
     """Whether something is a coupling or a scheme at all may be asked, to refuse what is none."""
     homes = kinds()

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from ..learning import Objective, Rates
 from ..learning.classification import Classification
@@ -96,7 +94,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         first = not hasattr(self, "machine_")
         known = None if first else self.classes_
         if first and classes is not None:
-            known = np.unique(_labels("classes", classes))
+            known = np.unique(inputs.check_labels("classes", classes))
         source, _ = self._labelled_source(X, y, sample_weight, known, reset=first)
         return self._train_once(source)
 
@@ -116,14 +114,14 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
             )
         plain, rows = self._source(X, weight, n_iter=1, reset=reset)
         assert isinstance(plain, ArraySource)
-        labels = _labels("y", y)
+        labels = inputs.check_labels("y", y)
         self.classes_ = np.unique(labels) if known is None else known
         labelled = LabelledRows(rows, self._codes("y", labels, len(rows)))
         return ArraySource(labelled, plain.weight), rows
 
     def _codes(self, name: str, y: Any, n_samples: int) -> NDArray[np.int32]:
         """Turn labels into positions in `classes_`."""
-        labels = None if y is None else _labels(name, y)
+        labels = None if y is None else inputs.check_labels(name, y)
         n_labels = None if labels is None else len(labels)
         if labels is None or n_labels != n_samples:
             raise ValueError(
@@ -281,10 +279,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     @property
     def label_weights_(self) -> NDArray[Any]:
         """U, of shape ``(n_classes, *hidden_shape)``."""
-        weights: NDArray[Any] = self.machine_arrays(self._fitted_machine("label_weights_"))[
-            "label_weights"
-        ]
-        return weights
+        arrays = self.machine_arrays(self._fitted_machine("label_weights_"))
+        return np.asarray(arrays["label_weights"])
 
     @property
     def label_bias_(self) -> NDArray[Any]:
@@ -396,11 +392,3 @@ class MPOClassRBM(ClassifierBase):
     def ranks_(self) -> tuple[int, ...]:
         """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
         return MPO(layered(self._fitted_machine("ranks_")).couplings[0].factors).ranks
-
-
-def _labels(name: str, y: Any) -> NDArray[Any]:
-    """Labels as scikit-learn takes them: one-dimensional, finite, not continuous."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
-    assert_all_finite(labels, input_name=name)
-    check_classification_targets(labels)
-    return labels

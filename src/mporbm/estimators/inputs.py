@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from ..tensor import MPSBatch
 from ..tensor.check import check_shape
@@ -233,3 +235,11 @@ def _visible_shape(estimator: Any, given: tuple[int, ...], n_features: int) -> t
             f"features, got {math.prod(shape)}."
         )
     return shape
+
+
+def check_labels(name: str, y: Any) -> NDArray[Any]:
+    """Check labels as scikit-learn takes them: one-dimensional, finite, not continuous."""
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name=name)
+    check_classification_targets(labels)
+    return labels

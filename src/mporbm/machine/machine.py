@@ -86,22 +86,18 @@ class Machine(eqx.Module):
 
         One that is ready already stays as it is.
         """
-        if isinstance(self.coupling, PlannedCoupling):
+        if self.coupling.unplanned() is not self.coupling:
             return self
         return self.formed(self.coupling.product(n_rows, n_uses))
 
     def formed(self, form: MatmulForm) -> Self:
         """Return the same machine with W in a form that was made for its products."""
-        coupling = PlannedCoupling(self._own_coupling(), form)
+        coupling = PlannedCoupling(self.coupling.unplanned(), form)
         return cast("Self", eqx.tree_at(lambda m: m.coupling, self, coupling))
 
     def unplanned(self) -> Self:
         """Return the same machine without the form that W was brought to."""
-        return cast("Self", eqx.tree_at(lambda m: m.coupling, self, self._own_coupling()))
-
-    def _own_coupling(self) -> Coupling:
-        coupling = self.coupling
-        return coupling.coupling if isinstance(coupling, PlannedCoupling) else coupling
+        return cast("Self", eqx.tree_at(lambda m: m.coupling, self, self.coupling.unplanned()))
 
     def energy(self, visible: Any, hidden: Any) -> Array:
         """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""

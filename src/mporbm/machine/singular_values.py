@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..tensor import MPO
-from .couplings import Coupling, DenseCoupling
+from .couplings import Coupling
 
 
 def singular_values_by_cut(coupling: Coupling) -> dict[str, Float[np.ndarray, " _rank"]]:
@@ -15,7 +15,7 @@ def singular_values_by_cut(coupling: Coupling) -> dict[str, Float[np.ndarray, " 
     with one mode, or with different numbers of modes, has the singular values of its matrix.
     """
     visible, hidden = coupling.visible_shape, coupling.hidden_shape
-    unpaired = isinstance(coupling, DenseCoupling) and len(visible) != len(hidden)
+    unpaired = len(coupling.factors) == 1 and len(visible) != len(hidden)
     if unpaired or len(visible) == 1:
         matrix = np.asarray(coupling.to_matrix(), np.float64)
         return {"visible | hidden": np.linalg.svd(matrix, compute_uv=False)}

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ..machine.couplings import MPOCoupling
+from ..machine.couplings import COUPLINGS, MPOCoupling
 from ..machine.machine import Machine
 from ..machine.units import Bernoulli, Gaussian
 from ..tensor import MPS, MPSBatch
@@ -45,7 +45,7 @@ class MPSMachine(Machine):
         hidden_bias: Any = None,
         variance: Any = 1.0,
     ):
-        if not isinstance(coupling, MPOCoupling):
+        if COUPLINGS.get("mpo") is not type(coupling):
             raise TypeError(f"coupling: expected an MPOCoupling, got {type(coupling).__name__}.")
         if not isinstance(visible_bias, MPS) or visible_bias.boundary != "open":
             raise TypeError(

@@ -73,6 +73,10 @@ class Coupling(eqx.Module):
         coupling: Coupling = jax.tree.unflatten(jax.tree.structure(self), factors)
         return coupling
 
+    def unplanned(self) -> "Coupling":
+        """Return the coupling without a form that was made for its products."""
+        return self
+
     @property
     def used_ranks(self) -> tuple[int, ...] | None:
         """The ranks to watch while learning, where there are bonds."""

@@ -28,6 +28,10 @@ class PlannedCoupling(Coupling):
         """(J_1..J_e)."""
         return self.coupling.hidden_shape
 
+    def unplanned(self) -> Coupling:
+        """Return the coupling that is planned."""
+        return self.coupling
+
     def parts(self) -> tuple[Coupling, ...]:
         """Return those of the coupling."""
         return self.coupling.parts()
