@@ -42,7 +42,7 @@ def sum_over_devices(
 
     along = [PartitionSpec(AXIS)] * len(batches)  # type: ignore[no-untyped-call]
     everywhere = PartitionSpec()  # type: ignore[no-untyped-call]
-    shared = jax.shard_map(
+    shared: Any = jax.shard_map(
         own, in_specs=(everywhere, *along), out_specs=everywhere, check_vma=False
     )
     answer: tuple[Sums, Array] = shared(whole, *batches)

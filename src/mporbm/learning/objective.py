@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ..machine import Machine, Model
+from ..machine import Machine
 from .gradient import Batch, GradientInfo, PullBack, log_likelihood_gradient
 from .monitor import Snapshot, snapshot
 from .parameters import Parameters
@@ -17,7 +17,7 @@ from .parameters import Parameters
 class Objective(eqx.Module):
     """What depends on the kind of machine that learns and on what its samples are."""
 
-    def batch(self, machine: Model, stored: Array, weight: Array) -> Batch:
+    def batch(self, machine: Any, stored: Array, weight: Array) -> Batch:
         """Make stored samples ready for learning."""
         visible = stored.reshape(-1, *machine.visible_shape).astype(machine.coupling.dtype)
         return Batch(machine.visible_units.of_values(visible), weight)
@@ -32,13 +32,14 @@ class Objective(eqx.Module):
         """Look at a few samples; `units` are those whose conditionals make the score."""
         return snapshot(machine, stored, units)
 
-    def field_limit(self, machine: Model, stored: NDArray[np.generic]) -> float:
+    def field_limit(self, machine: Any, stored: NDArray[np.generic]) -> float:
         """Say beyond which field a training diverges.
 
         Sensible weights stay far below: on average 1 for every visible unit.
         """
         largest = float(np.abs(np.asarray(stored, np.float64)).max(initial=1.0))
-        return 1000.0 + math.prod(machine.visible_shape) * largest**2
+        n_visible: int = math.prod(machine.visible_shape)
+        return 1000.0 + n_visible * largest**2
 
 
 class LogLikelihood(Objective):
