@@ -36,8 +36,7 @@ def sum_over_devices(
         places = places.at[jax.lax.axis_index(AXIS)].set(largest)
         # Every array would be a message, and a short one takes as long as a long one.
         message, read = ravel_pytree((sums, places))
-        whole = jax.lax.psum(message, AXIS)  # type: ignore[no-untyped-call]
-        total, every = read(whole)
+        total, every = read(jax.lax.psum(message, AXIS))  # type: ignore[no-untyped-call]
         return total, every.max()
 
     along = [PartitionSpec(AXIS)] * len(batches)  # type: ignore[no-untyped-call]
