@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper, on one page.
 
 =========== ===============================================================================
-lines 4-5   for every batch, for every core c: a `Scheme` says which factors an update moves
+lines 4-5   for every batch, for every core c: `schemes.Alternating`; CD-SU: `Simultaneous`
 lines 6-9   the negative phase draws V_K from the data, or from chains that go on
 line 10     ``g = E_data[grad -F(V)] - E_model[grad -F(V_K)]``, hidden units as means (Fig. 5)
 lines 11-13 ``velocity <- momentum velocity + rate g``, of core c and of both biases
@@ -112,7 +112,7 @@ class Algorithm(eqx.Module):
 def ascend(
     rule: UpdateRule, state: LearningState, ascent: Parameters, rates: Rates, moved: tuple[int, ...]
 ) -> tuple[Any, Parameters, tuple[Any, ...]]:
-    """Lines 11-14: the machine after a step, its velocity, and the couplings that belongs to."""
+    """Lines 11-14: the machine after a step, its velocity, and the couplings of that velocity."""
     coupling, theta, old = state.machine.coupling, Parameters.of(state.machine), state.velocity
     steps, former = list(old.factors), list(state.former)
     for c in moved:

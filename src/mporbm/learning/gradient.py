@@ -16,7 +16,10 @@ from .parameters import Parameters
 
 
 class Batch(eqx.Module):
-    """Visible states ``(n, *visible_shape)``, or an `MPSBatch`, with weights that sum to 1."""
+    """Visible states ``(n, *visible_shape)``, or an `MPSBatch`, with weights that sum to 1.
+
+    Weights are those of the samples, and 0 for rows of padding.
+    """
 
     visible: Any
     weight: Array

@@ -2,6 +2,9 @@
 
 Each is an ``(init, step)`` pair. ``init(key, machine, n_chains)`` gives the state of the chains;
 ``step(key, machine, state, data)`` moves them and gives the new state and the samples, weighted.
+A phase that is registered can be chosen by its name, in estimators and on the command line. Its
+constructor gets those of `n_gibbs`, `learning_rate`, `bias_rate` and `gauge` that it has parameters
+for; others keep their defaults.
 """
 
 from abc import abstractmethod
@@ -21,14 +24,14 @@ from .gauge import precondition, step_shares
 from .gradient import Batch, gradient
 from .parameters import Parameters
 
-EVERYWHERE = -1
-"""Stands for the axis of chains of an array that has none: each device has all of it."""
+REPLICATED = -1
+"""Stands for the axis of chains of an array that has none: every device has a copy of it."""
 NEGATIVE_PHASES: "Registry[NegativePhase]" = Registry()
 """What the parameter `negative_phase` of estimators may be."""
 
 
 class NegativePhase(eqx.Module):
-    """How model samples are drawn: `n_gibbs` steps of a chain for every update."""
+    """How model samples are drawn: by K = `n_gibbs` steps of a chain for every update."""
 
     n_gibbs: int = eqx.field(static=True)
 
@@ -37,18 +40,29 @@ class NegativePhase(eqx.Module):
 
     @abstractmethod
     def init(self, key: Array, machine: Machine, n_chains: int) -> Any:
-        """The state of the chains before the first update."""
+        """Give the state of the chains before the first update; `n_chains` is the batch size."""
 
     @abstractmethod
     def step(self, key: Array, machine: Machine, state: Any, data: Batch) -> tuple[Any, Batch]:
-        """The chains after some steps, and the samples they give."""
+        """Move the chains, and give samples of the model with weights that sum to 1.
+
+        `data` has as many rows as there are chains, in the machine's precision; rows of weight 0
+        are padding. W is formed for products with as many rows already: a phase that multiplies
+        other numbers of them plans again, by ``machine.unplanned().planned(n_rows)``.
+        """
 
     def chain_axes(self, state: Any) -> Any:
-        """For each array of a state, the axis along which chains lie: they can be shared out."""
+        """Give, for each array of a state, the axis of its chains, which devices share.
+
+        To be overridden if chains do not lie along the first axis of every array.
+        """
         return jax.tree.map(lambda _: 0, state)
 
     def forget_gauge(self, state: Any) -> Any:
-        """Drop what a state holds in the gauge of the factors, which has changed."""
+        """Drop what a state holds in the shape of W's factors, after these were rebalanced.
+
+        To be overridden by a phase with such a state; schemes call it at the end of an epoch.
+        """
         return state
 
 
@@ -121,8 +135,8 @@ class FastPersistentCD(NegativePhase):
 
     def chain_axes(self, state: FastState) -> Any:
         """The first; fast parameters have none."""
-        nowhere = jax.tree.map(lambda _: EVERYWHERE, state)
-        return eqx.tree_at(lambda s: s.visible, nowhere, 0)
+        replicated = jax.tree.map(lambda _: REPLICATED, state)
+        return eqx.tree_at(lambda s: s.visible, replicated, 0)
 
     def forget_gauge(self, state: FastState) -> FastState:
         """Keep fast biases only: fast factors are offsets in the gauge that was."""
@@ -174,8 +188,8 @@ class ParallelTempering(NegativePhase):
 
     def chain_axes(self, state: TemperingState) -> Any:
         """The one after that of the temperatures."""
-        nowhere = jax.tree.map(lambda _: EVERYWHERE, state)
-        return eqx.tree_at(lambda s: s.visible, nowhere, 1)
+        replicated = jax.tree.map(lambda _: REPLICATED, state)
+        return eqx.tree_at(lambda s: s.visible, replicated, 1)
 
     def step(
         self, key: Array, machine: Machine, state: TemperingState, data: Batch

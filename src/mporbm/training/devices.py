@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..learning import LearningState
 from ..learning.device_sums import AXIS
-from ..learning.negative_phases import EVERYWHERE, NegativePhase
+from ..learning.negative_phases import REPLICATED, NegativePhase
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Team:
 
     def _shardings(self, phase: NegativePhase, state: LearningState) -> LearningState:
         def along(axis: int) -> NamedSharding:
-            return self._sharding() if axis == EVERYWHERE else self._sharding(*[None] * axis, AXIS)
+            return self._sharding() if axis == REPLICATED else self._sharding(*[None] * axis, AXIS)
 
-        same: LearningState = jax.tree.map(lambda _: along(EVERYWHERE), state)
+        same: LearningState = jax.tree.map(lambda _: along(REPLICATED), state)
         chains = jax.tree.map(along, phase.chain_axes(state.chains))
         return LearningState(same.machine, same.velocity, same.former, chains)
 
