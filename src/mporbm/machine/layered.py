@@ -160,7 +160,7 @@ class LayeredCoupling(Coupling):
 
     def describe(self, n_rows: int) -> str:
         """Say in words what is multiplied with batches."""
-        return f"all {len(self.shapes)} layers together"
+        return "all layers together"
 
     def layers(self, visible: Array, hidden: Array) -> tuple[Array, ...]:
         """X_0..X_L of a batch as tensors, or what belongs to their units."""
