@@ -42,10 +42,6 @@ class Registry(dict[str, type[T]]):
         """Construct the class of a name from those options that its constructor takes."""
         return self[name](**accepted(self[name], options))
 
-    def name_of(self, kind: type) -> str:
-        """Look up the name of a class."""
-        return next(name for name, known in self.items() if known is kind)
-
 
 def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Choose the options that a function has parameters for."""

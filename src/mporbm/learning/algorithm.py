@@ -31,7 +31,7 @@ class LearningState(eqx.Module):
 
     machine: Any
     velocity: Any
-    former: tuple[Any, ...]  # With the gauge, the coupling that each factor's velocity belongs to.
+    former: tuple[Any, ...]  # With gauge and momentum, the coupling of each velocity.
     chains: Any
 
 
@@ -55,7 +55,8 @@ class Scheme(eqx.Module):
         self, key: Array, algorithm: "Algorithm", machine: Any, n_chains: int
     ) -> LearningState:
         """Lines 1-3: no velocity yet, fresh chains."""
-        former = (machine.coupling,) * n_factors(machine) if algorithm.rule.gauge else ()
+        rule, n = algorithm.rule, n_factors(machine)
+        former = (machine.coupling,) * n if rule.gauge and rule.has_momentum else ()
         chains = algorithm.negative_phase.init(key, machine, n_chains)
         return LearningState(machine, Parameters.zeros_like(machine), former, chains)
 

@@ -57,22 +57,22 @@ class DeepBelief(eqx.Module):
 
     @property
     def visible_shape(self) -> tuple[int, ...]:
-        """That of X_0."""
+        """Shape of the data layer X_0."""
         return self.lowest.visible_shape
 
     @property
     def hidden_shape(self) -> tuple[int, ...]:
-        """That of X_L."""
+        """Shape of the last layer X_L."""
         return self.top.hidden_shape
 
     @property
     def visible_units(self) -> Units:
-        """Those of X_0."""
+        """Units of the data layer X_0."""
         return self.lowest.visible_units
 
     @property
     def visible_bias(self) -> Array:
-        """That of X_0."""
+        """Bias of the data layer X_0."""
         return self.lowest.visible_bias
 
     @property
