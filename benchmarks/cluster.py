@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mporbm.machine import Coupling, DenseCoupling, MPOCoupling
-from mporbm.tensor.plan import BYTES_PER_NUMBER, N_USES, Plan
+from mporbm.tensor.matmul import BYTES_PER_NUMBER, N_USES, Plan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from rich.table import Table
 from step import Sweep
 
 from mporbm.machine import Coupling, DenseCoupling, Machine, MPOCoupling
-from mporbm.tensor.plan import BYTES_PER_NUMBER, N_USES
+from mporbm.tensor.matmul import BYTES_PER_NUMBER, N_USES
 
 SIDE = 2048
 """Of the matrices whose product is the fastest."""

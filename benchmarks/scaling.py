@@ -16,7 +16,7 @@ from rich.table import Table
 from step import Sweep
 
 from mporbm.machine import Machine, MPOCoupling
-from mporbm.tensor.plan import N_USES
+from mporbm.tensor.matmul import N_USES
 
 Point = tuple[float, tuple[int, ...], tuple[int, ...], int, int]
 """A number, and the visible shape, the hidden shape, the rank and the batch that belong to it."""

@@ -11,9 +11,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mporbm.machine import CPCoupling, DenseCoupling, KroneckerCoupling, MPOCoupling
-from mporbm.tensor import plan as planning
-from mporbm.tensor.matmul import TALL, MergedMPO
-from mporbm.tensor.plan import Plan, make_plan
+from mporbm.tensor import matmul as planning
+from mporbm.tensor.matmul import TALL, MergedMPO, Plan, make_plan
 from strategies import KINDS, random_coupling
 
 ROWS, COLUMNS, N = (3, 2, 4), (2, 3, 2), 5
@@ -181,7 +180,7 @@ def test_operations_are_counted():
 )
 def test_operations_of_merging_are_counted(coupling, last, expected):
     structure = tuple((node.indices, node.array.shape) for node in coupling().nodes())
-    assert planning._Line(structure).merging(0, last) == expected
+    assert planning.merging_operations(structure, 0, last) == expected
 
 
 def test_memory_comes_first(monkeypatch):
@@ -216,6 +215,5 @@ def test_plans_are_said_in_words():
 
 def test_modes_out_of_order_are_refused(rng):
     first, second = random_coupling("kronecker", (3, 2), (2, 2), 1, rng).nodes()
-    plan = Plan((0, 2), False, 0, 0, 0, 0)
     with pytest.raises(ValueError, match=r"modes i1, i2, \.\.\. in order, got \['i2', 'i1'\]"):
-        MergedMPO.from_nodes([second, first], plan)
+        make_plan([second, first], 5)

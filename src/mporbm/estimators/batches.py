@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..learning.monitor import pseudo_log_likelihood
 from ..machine import Machine, Model
 from ..sampling import evidence, gibbs
-from ..tensor.plan import MANY_USES
+from ..tensor.matmul import MANY_USES
 from ..training.packed_bits import unpacked
 
 BATCH = 256

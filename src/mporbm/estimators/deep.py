@@ -168,7 +168,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         expected = "shapes, one for each layer, such as [(10, 10), (8, 8)]"
         return [
             (check_integer(f"hidden_shapes[{k}]", shape),)
-            if np.ndim(shape) == 0
+            if np.asarray(shape).ndim == 0
             else check_shape(f"hidden_shapes[{k}]", shape)
             for k, shape in enumerate(check_sequence("hidden_shapes", given, expected))
         ]

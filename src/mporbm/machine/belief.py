@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..tensor.plan import N_USES
+from ..tensor.matmul import N_USES
 from .hash_rng import hash_split
 from .layered import LayeredCoupling
 from .machine import Machine

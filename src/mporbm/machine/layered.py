@@ -21,9 +21,8 @@ from jax import Array
 
 from ..tensor.check import check_sequence
 from ..tensor.index import Order
-from ..tensor.matmul import MatmulForm
+from ..tensor.matmul import N_USES, MatmulForm
 from ..tensor.network import Node
-from ..tensor.plan import N_USES
 from .couplings import Coupling, DenseCoupling, MPOCoupling
 from .machine import Machine
 from .units import JointUnits, Units

@@ -10,8 +10,7 @@ from jax import Array
 
 from ..tensor import MPO
 from ..tensor.check import check_array, check_batch, check_key
-from ..tensor.matmul import MatmulForm
-from ..tensor.plan import N_USES
+from ..tensor.matmul import N_USES, MatmulForm
 from .couplings import Coupling, PlannedCoupling
 from .units import Bernoulli, Units
 

@@ -12,7 +12,7 @@ from ..machine.units import Bernoulli, Gaussian
 from ..tensor import MPS, MPSBatch
 from ..tensor.check import check_array, check_batch
 from ..tensor.environments import FIELD_CONTRACTION, OVERLAP_CONTRACTION
-from ..tensor.plan import N_USES
+from ..tensor.matmul import N_USES
 
 
 class MPSMachine(Machine):

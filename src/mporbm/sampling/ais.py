@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from ..machine import Machine
 from ..tensor.arrays import RandomKey, Tensor
 from ..tensor.check import check_array, check_integer
-from ..tensor.plan import MANY_USES
+from ..tensor.matmul import MANY_USES
 from .gibbs import gibbs_step, independent_units
 
 

@@ -14,7 +14,7 @@ from ..machine import DeepBelief, Machine
 from ..machine.hash_rng import hash_bits, hash_split
 from ..machine.layered import layered
 from ..tensor.arrays import RandomKey
-from ..tensor.plan import MANY_USES
+from ..tensor.matmul import MANY_USES
 from .evidence import Evidence, mean_field, posterior_sample
 
 N_MEAN_FIELD = 10

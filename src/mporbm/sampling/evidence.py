@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from ..machine import DeepBelief, Model, Units
 from ..machine.hash_rng import hash_split
 from ..tensor.arrays import RandomKey
-from ..tensor.plan import MANY_USES
+from ..tensor.matmul import MANY_USES
 
 BURN_IN = 0.2
 """The first steps of a chain that averages leave out, as a share of all."""

@@ -4,8 +4,6 @@ Axes of the same name have the same size within a call; axes that begin with an 
 lists of cores, may have any.
 """
 
-from typing import Any
-
 import numpy as np
 from jax import Array
 from jaxtyping import Float, Key, UInt32
@@ -18,5 +16,5 @@ HostTensor = Float[np.ndarray, "..."]
 """Floating-point numbers of any shape in NumPy."""
 RandomKey = Key[Array, ""] | UInt32[Array, " _words"]
 """One random key of JAX, of the new or the old kind."""
-DType = np.dtype[Any]
+DType = np.dtype
 """The type of the numbers in an array."""

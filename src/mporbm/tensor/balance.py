@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 
 from .mpo import MPO
+from .truncation import diagonal_cores, host_cores, host_grams
 
 UNBALANCED = 10.0
 """By which factor cores may be too large before they are brought into balance."""
@@ -20,13 +21,17 @@ def rebalance_if_needed(mpo: MPO) -> MPO:
     """
     if mpo.boundary == "periodic":
         return mpo
-    norms = math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
+    size = _product_of_norms(mpo)
+    norm = math.sqrt(host_grams(host_cores(mpo.cores))[-1].item())
     # In balance the product of the norms is |W| times at most the root of every rank.
-    if norms <= UNBALANCED * _norm(mpo):
+    if size <= UNBALANCED * norm:
         return mpo
     candidate = balance(mpo)
-    least = math.prod(float(np.linalg.norm(core)) for core in candidate.cores)
-    return candidate if norms > UNBALANCED * least else mpo
+    return candidate if size > UNBALANCED * _product_of_norms(candidate) else mpo
+
+
+def _product_of_norms(mpo: MPO) -> float:
+    return math.prod(float(np.linalg.norm(core)) for core in mpo.cores)
 
 
 def balance(mpo: MPO) -> MPO:
@@ -35,15 +40,9 @@ def balance(mpo: MPO) -> MPO:
     Gradient steps leave the gauge to chance; large cores that cancel each other lose digits.
     """
     cores = [np.asarray(core, np.float64) for core in mpo.canonical(-1).cores]
-    weights = []
-    for k in range(len(cores) - 1, 0, -1):
-        core = cores[k]
-        u, values, v = np.linalg.svd(core.reshape(len(core), -1), full_matrices=False)
-        cores[k] = v.reshape(-1, *core.shape[1:])
-        cores[k - 1] = np.tensordot(cores[k - 1], u * values, axes=1)
-        weights.append(np.sqrt(values))
+    cores, values = diagonal_cores(cores)
     # Now every core but the first is right-orthonormal: half of each weight goes to its right.
-    for k, half in enumerate(reversed(weights)):
+    for k, half in enumerate(map(np.sqrt, values)):
         cores[k] = cores[k] / np.maximum(half, 1e-8 * half.max())
         cores[k + 1] = half[:, None, None, None] * cores[k + 1]
     # Bonds larger than the cores can fill keep their size.
@@ -54,15 +53,11 @@ def balance(mpo: MPO) -> MPO:
 def pad_ranks(mpo: MPO, ranks: Sequence[int]) -> MPO:
     """Return the same open MPO with zero rows and columns up to the given ranks."""
     sizes = (1, *ranks, 1)
-    return MPO(
-        [
-            jnp.pad(
-                jnp.asarray(core),
-                ((0, left - core.shape[0]), (0, 0), (0, 0), (0, right - core.shape[-1])),
-            )
-            for core, left, right in zip(mpo.cores, sizes, sizes[1:], strict=False)
-        ]
-    )
+    rooms = [
+        ((0, left - core.shape[0]), (0, 0), (0, 0), (0, right - core.shape[-1]))
+        for core, left, right in zip(mpo.cores, sizes, sizes[1:], strict=False)
+    ]
+    return MPO([jnp.pad(core, room) for core, room in zip(mpo.cores, rooms, strict=True)])
 
 
 def used_ranks(mpo: MPO) -> tuple[int, ...]:
@@ -75,24 +70,11 @@ def used_ranks(mpo: MPO) -> tuple[int, ...]:
 def trim_ranks(mpo: MPO) -> MPO:
     """Return the same MPO without the zero rows and columns of padded cores."""
     used = [[0], *(_used_rows(core) for core in mpo.cores[1:]), [0]]
-    return MPO(
-        [
-            np.asarray(core)[left][..., right]
-            for core, left, right in zip(mpo.cores, used, used[1:], strict=False)
-        ]
-    )
+    bonds = zip(mpo.cores, used, used[1:], strict=False)
+    return MPO([np.asarray(core)[left][..., right] for core, left, right in bonds])
 
 
 def _used_rows(core: Array) -> list[int]:
     """List the rows of a core that are not zero; one at least, for W = 0 has rank 1 too."""
     sizes = np.abs(np.asarray(core)).max(axis=(1, 2, 3))
     return np.flatnonzero(sizes).tolist() or [0]
-
-
-def _norm(mpo: MPO) -> float:
-    """Compute the Frobenius norm of W in double precision, without compiling a program."""
-    gram = np.ones((1, 1))
-    for core in mpo.cores:
-        flat = np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])
-        gram = np.einsum("rq,rns,qnt->st", gram, flat, flat, optimize=True)
-    return float(np.sqrt(gram[0, 0]))

@@ -1,6 +1,7 @@
 """Many tensors of one shape as matrix product states, ready to be computed with together."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Self
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from .arrays import AnyArray, DType
 from .check import check_integer, check_sequence
 from .cross import interpolate
 from .mps import MPS
+from .train import sum_cores
 
 Signal = Callable[[Float[np.ndarray, " points"]], ArrayLike]
 """A function of positions from 0 to 1, asked for many at a time."""
@@ -40,9 +42,7 @@ class MPSBatch(eqx.Module):
 
     def __init__(self, cores: Sequence[ArrayLike]):
         check_sequence("cores", cores, "arrays (n, S_k, I_k, S_{k+1})")
-        arrays = [
-            core if isinstance(core, (np.ndarray, Array)) else np.asarray(core) for core in cores
-        ]
+        arrays = [core if isinstance(core, Array) else np.asarray(core) for core in cores]
         bond = 1
         for k, core in enumerate(arrays):
             if core.ndim != 4 or 0 in core.shape[1:] or core.dtype.kind != "f":
@@ -62,8 +62,6 @@ class MPSBatch(eqx.Module):
                 f"open trains (see MPS.to_open)."
             )
         self.cores = tuple(arrays)
-
-    # From data
 
     @classmethod
     def from_mps(cls, trains: Sequence[MPS]) -> Self:
@@ -132,13 +130,13 @@ class MPSBatch(eqx.Module):
         Each is asked for arrays of a few of these points only (`interpolate`).
         """
         check_sequence("functions", functions, "functions of an array of positions")
-        d = check_integer("order", order)
-        places = 0.5 ** np.arange(1, d + 1)
+        shape = (2,) * check_integer("order", order)
+        places = 0.5 ** np.arange(1, len(shape) + 1)
 
         def train(function: Signal) -> MPS:
             return interpolate(
                 lambda index: function(index @ places),
-                (2,) * d,
+                shape,
                 max_rank=max_rank,
                 tolerance=tolerance,
             )
@@ -150,16 +148,12 @@ class MPSBatch(eqx.Module):
 
         Neighbouring cores of one shape are computed in a loop: long trains compile like short ones.
         """
-        bond = max(self.ranks, default=1)
-        last = len(self.cores) - 1
-        cores = []
-        for k, core in enumerate(self.cores):
-            left = 0 if k == 0 else bond - core.shape[1]
-            right = 0 if k == last else bond - core.shape[3]
-            cores.append(np.pad(core, ((0, 0), (0, left), (0, 0), (0, right))))
-        return MPSBatch(cores)
-
-    # As an array of tensors
+        bonds = (1, *(max(self.ranks, default=1),) * len(self.ranks), 1)
+        rooms = [
+            ((0, 0), (0, left - core.shape[1]), (0, 0), (0, right - core.shape[3]))
+            for core, (left, right) in zip(self.cores, pairwise(bonds), strict=True)
+        ]
+        return MPSBatch([np.pad(core, room) for core, room in zip(self.cores, rooms, strict=True)])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -210,13 +204,11 @@ class MPSBatch(eqx.Module):
             front = front.reshape(len(self), -1, core.shape[3])
         return front.reshape(self.shape)
 
-    # Algebra
-
     __array_ufunc__ = None
 
     def __mul__(self, factor: ArrayLike) -> "MPSBatch":
         """Multiples by a number, or by one for each sample; the last core carries it."""
-        factors = np.asarray(factor) if not isinstance(factor, Array) else factor
+        factors = factor if isinstance(factor, Array) else np.asarray(factor)
         if factors.shape not in ((), (len(self),)):
             raise ValueError(
                 f"factor: expected a number or shape ({len(self)},), one for each sample, got "
@@ -234,21 +226,11 @@ class MPSBatch(eqx.Module):
         n = max(len(self), len(other))
         if self.shape[1:] != other.shape[1:] or {len(self), len(other)} - {1, n}:
             raise ValueError(f"other: expected shape {self.shape}, got {other.shape}.")
-        cores = []
-        for k, pair in enumerate(zip(self.cores, other.cores, strict=True)):
-            a, b = (jnp.broadcast_to(core, (n, *core.shape[1:])) for core in pair)
-            if self.ndim == 2:
-                core = a + b
-            elif k == 0:
-                core = jnp.concatenate([a, b], axis=3)
-            elif k == len(self.cores) - 1:
-                core = jnp.concatenate([a, b], axis=1)
-            else:
-                top = jnp.pad(a, ((0, 0), (0, 0), (0, 0), (0, b.shape[3])))
-                bottom = jnp.pad(b, ((0, 0), (0, 0), (0, 0), (a.shape[3], 0)))
-                core = jnp.concatenate([top, bottom], axis=1)
-            cores.append(core)
-        return MPSBatch(cores)
+        first, second = (
+            [jnp.broadcast_to(core, (n, *core.shape[1:])) for core in batch.cores]
+            for batch in (self, other)
+        )
+        return MPSBatch(sum_cores(first, second, shared_ends=True))
 
     def inner(self, other: "MPSBatch") -> Float[Array, "n m"]:
         """``<A_n, B_m>`` of all pairs, an array (n, m)."""

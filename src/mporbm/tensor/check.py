@@ -7,7 +7,7 @@ import math
 import operator
 import reprlib
 from collections.abc import Sequence
-from typing import Any, SupportsFloat, SupportsIndex, cast
+from typing import SupportsFloat, SupportsIndex, cast
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ def check_integer(name: str, value: object, minimum: int = 1) -> int:
     return number
 
 
-def check_sequence(name: str, value: object, expected: str) -> Sequence[Any]:
+def check_sequence(name: str, value: object, expected: str) -> Sequence[object]:
     """A non-empty list or tuple; `expected` says of what."""
     message = f"{name}: expected a non-empty sequence of {expected}, got {reprlib.repr(value)}"
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
@@ -153,13 +153,24 @@ def check_array(
     entries are unknown and only type and shape are checked.
     """
     array = _real_array(name, value)
-    _check_given_shape(name, array, shape)
-    dtype = _floating(array.dtype)
+    if shape is not None and array.shape != shape:
+        hint = f"; transpose it with {name}.T" if array.shape == shape[::-1] else ""
+        hint = hint or _reshape_hint(name, array.shape, shape)
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}{hint}.")
+    is_floating = jnp.issubdtype(array.dtype, jnp.floating)
+    dtype = jax.dtypes.canonicalize_dtype(array.dtype if is_floating else float)
     if not isinstance(array, Array):
         with np.errstate(over="ignore"):
             array = np.array(array, dtype)
     if not isinstance(array, jax.core.Tracer) and getattr(array, "is_fully_addressable", True):
-        _check_finite(name, array)
+        # In NumPy, as JAX would compile a program for every shape.
+        finite = np.isfinite(np.asarray(array))
+        if not finite.all():
+            raise ValueError(
+                f"{name}: expected entries that are finite in {array.dtype}, got "
+                f"{array.size - int(finite.sum())} of {array.size} that are NaN or infinite; "
+                f"replace or remove them first."
+            )
     return jnp.asarray(array, dtype)
 
 
@@ -168,12 +179,8 @@ def host_array(
 ) -> tuple[HostTensor, DType]:
     """Finite real data as a float64 NumPy array, and the JAX dtype a result should have."""
     check_concrete(name, "numbers", value)
-    array = np.asarray(_real_array(name, value))
-    _check_given_shape(name, array, shape)
-    dtype = _floating(array.dtype)
-    with np.errstate(over="ignore"):
-        _check_finite(name, array.astype(dtype, copy=False))
-    return array.astype(np.float64, copy=False), dtype
+    checked = check_array(name, value, shape)
+    return np.asarray(value, np.float64), checked.dtype
 
 
 def check_batch(
@@ -191,7 +198,6 @@ def check_batch(
 
 
 def _real_array(name: str, value: object) -> Real[AnyArray, "..."] | Bool[AnyArray, "..."]:
-    """A JAX or NumPy array of real numbers."""
     try:
         array = value if isinstance(value, Array) else np.asarray(value)
     except ValueError as error:
@@ -205,18 +211,6 @@ def _real_array(name: str, value: object) -> Real[AnyArray, "..."] | Bool[AnyArr
     return array
 
 
-def _floating(dtype: DType) -> DType:
-    """The dtype itself if it is floating-point, else JAX's default, in the enabled precision."""
-    return jax.dtypes.canonicalize_dtype(dtype if jnp.issubdtype(dtype, jnp.floating) else float)
-
-
-def _check_given_shape(name: str, array: AnyArray, shape: tuple[int, ...] | None) -> None:
-    if shape is not None and array.shape != shape:
-        hint = f"; transpose it with {name}.T" if array.shape == shape[::-1] else ""
-        hint = hint or _reshape_hint(name, array.shape, shape)
-        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}{hint}.")
-
-
 def _reshape_hint(name: str, given: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """How to reshape, where the number of entries fits one tensor or a batch of them."""
     modes = ", ".join(map(str, shape))
@@ -225,14 +219,3 @@ def _reshape_hint(name: str, given: tuple[int, ...], shape: tuple[int, ...]) -> 
     if len(given) > 1 and math.prod(given[1:]) == math.prod(shape):
         return f"; reshape it with {name}.reshape(-1, {modes})"
     return ""
-
-
-def _check_finite(name: str, array: AnyArray) -> None:
-    # In NumPy, as JAX would compile a program for every shape.
-    finite = np.isfinite(np.asarray(array))
-    if not finite.all():
-        raise ValueError(
-            f"{name}: expected entries that are finite in {array.dtype}, got "
-            f"{array.size - int(finite.sum())} of {array.size} that are NaN or infinite; replace "
-            f"or remove them first."
-        )

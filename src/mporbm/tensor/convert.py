@@ -2,7 +2,8 @@
 
 import importlib
 from collections.abc import Iterable
-from typing import Any, cast
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -10,8 +11,14 @@ from ..extras import extra
 from .mpo import MPO
 from .mps import MPS
 
+if TYPE_CHECKING:
+    import quimb.tensor
+    import tensorly
 
-def to_quimb(train: MPS | MPO) -> Any:
+
+def to_quimb(
+    train: MPS | MPO,
+) -> "quimb.tensor.MatrixProductState | quimb.tensor.MatrixProductOperator":
     """A quimb ``MatrixProductState`` or ``MatrixProductOperator`` with NumPy arrays.
 
     Row modes are quimb's upper indices ``k0, k1, ...``, column modes its lower ``b0, b1, ...``.
@@ -31,27 +38,26 @@ def to_quimb(train: MPS | MPO) -> Any:
 def from_quimb(network: object) -> MPS | MPO:
     """The MPS or MPO of a quimb ``MatrixProductState`` or ``MatrixProductOperator``."""
     qtn = _import("quimb.tensor", "from_quimb")
-    kind: type[MPS | MPO]
-    if isinstance(network, qtn.MatrixProductOperator):
-        kind, shape = MPO, "lrud"
-    elif isinstance(network, qtn.MatrixProductState):
-        kind, shape = MPS, "lrp"
-    else:
+    is_operator = isinstance(network, qtn.MatrixProductOperator)
+    if not isinstance(network, (qtn.MatrixProductOperator, qtn.MatrixProductState)):
         raise TypeError(
             f"network: expected quimb's MatrixProductState or MatrixProductOperator, "
             f"got {type(network).__name__}."
         )
     _check_ring("network", network.cyclic, network.L)
     ordered = network.copy()
-    ordered.permute_arrays(shape)
+    ordered.permute_arrays("lrud" if is_operator else "lrp")
     arrays = [np.asarray(array) for array in ordered.arrays]
     if not network.cyclic:
         arrays[0] = arrays[0][None]
         arrays[-1] = np.expand_dims(arrays[-1], 1)
-    return kind([np.moveaxis(array, 1, -1) for array in arrays])
+    cores = [np.moveaxis(array, 1, -1) for array in arrays]
+    return MPO(cores) if is_operator else MPS(cores)
 
 
-def to_tensorly(train: MPS | MPO) -> Any:
+def to_tensorly(
+    train: MPS | MPO,
+) -> "tensorly.tt_tensor.TTTensor | tensorly.tr_tensor.TRTensor | tensorly.tt_matrix.TTMatrix":
     """A TensorLy ``TTTensor`` (MPS), ``TRTensor`` (periodic MPS) or ``TTMatrix`` (open MPO)."""
     _check_train(train)
     cores = [np.asarray(core) for core in train.cores]
@@ -96,6 +102,6 @@ def _check_train(train: object) -> None:
         )
 
 
-def _import(module: str, function: str) -> Any:
+def _import(module: str, function: str) -> ModuleType:
     with extra("quimb", f"mporbm.tensor.{function}"):
         return importlib.import_module(module)

@@ -48,13 +48,12 @@ def linear_index(
         for k, (index, size) in enumerate(zip(multi_index, sizes, strict=True))
     ]
     try:
-        together = tuple(np.broadcast_arrays(*indices))
+        return np.asarray(np.ravel_multi_index(tuple(indices), sizes, order=order))
     except ValueError:
         raise ValueError(
             f"multi_index: expected arrays that broadcast against each other, got shapes "
             f"{[index.shape for index in indices]}."
         ) from None
-    return np.asarray(np.ravel_multi_index(together, sizes, order=order))
 
 
 def multi_index(

@@ -10,13 +10,12 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import ArrayLike, DTypeLike
 
-from . import network
 from .arrays import RandomKey
 from .check import check_batch, check_choice, check_paired_shapes, host_array
 from .index import Order
-from .matmul import MergedMPO, flatten_batch
+from .matmul import MergedMPO, flatten_batch, make_plan
 from .mps import MPS
-from .plan import make_plan
+from .network import Node, contract, index_names
 from .ranks import Boundary
 from .train import TensorTrain
 from .truncation import Truncation
@@ -132,11 +131,7 @@ class MPO(TensorTrain):
         check_choice("order", order, ("C", "F"))
         array, dtype = host_array("matrix", matrix, (math.prod(rows), math.prod(columns)))
         d = len(modes)
-        if order == "C":
-            tensor = array.reshape(*rows, *columns)
-        else:
-            tensor = array.reshape(*rows[::-1], *columns[::-1])
-            tensor = tensor.transpose(*range(d - 1, -1, -1), *range(2 * d - 1, d - 1, -1))
+        tensor = array.reshape((*rows, *columns), order=order)
         paired = tensor.transpose([axis for k in range(d) for axis in (k, d + k)])
         merged = paired.reshape([math.prod(mode) for mode in modes])
         return cls._decompose(merged, modes, max_rank, tolerance, boundary, dtype)
@@ -187,16 +182,15 @@ class MPO(TensorTrain):
 
 
 def network_matrix(
-    nodes: Sequence[network.Node],
+    nodes: Sequence[Node],
     row_shape: tuple[int, ...],
     column_shape: tuple[int, ...],
     order: Order = "C",
 ) -> Float[Array, "rows columns"]:
     """The matrix of any network with rows ``i1, i2, ...`` and columns ``j1, j2, ...``."""
     check_choice("order", order, ("C", "F"))
-    rows = network.index_names("i", len(row_shape))
-    columns = network.index_names("j", len(column_shape))
+    rows, columns = index_names("i", len(row_shape)), index_names("j", len(column_shape))
     if order == "F":
         rows, columns = rows[::-1], columns[::-1]
-    tensor = network.contract(nodes, (*rows, *columns))
+    tensor = contract(nodes, (*rows, *columns))
     return tensor.reshape(math.prod(row_shape), math.prod(column_shape))

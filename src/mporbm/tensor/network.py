@@ -98,11 +98,5 @@ def _is_open(index: str) -> bool:
 
 def _with_own_bonds(nodes: Sequence[Node]) -> list[Node]:
     """The same nodes on bonds of another name, so that only open indices meet."""
-    return [
-        Node(
-            node.name,
-            node.array,
-            tuple(i if _is_open(i) else f"{i}'" for i in node.indices),
-        )
-        for node in nodes
-    ]
+    renamed = [tuple(i if _is_open(i) else f"{i}'" for i in node.indices) for node in nodes]
+    return [Node(node.name, node.array, i) for node, i in zip(nodes, renamed, strict=True)]

@@ -7,17 +7,16 @@ span the data's own directions start where the gradient is.
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Shaped
 
 from .mpo import MPO
 
 
 def sketch_rows(
     rng: np.random.Generator,
-    rows: NDArray[Any],
+    rows: Shaped[np.ndarray, "n ..."],
     hidden_shape: Sequence[int],
     ranks: Sequence[int],
     std: float = 0.01,

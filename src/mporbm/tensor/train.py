@@ -30,6 +30,7 @@ from .truncation import (
     Truncation,
     canonical_cores,
     diagonal_cores,
+    host_cores,
     normalize_cores,
     storage_error,
     tt_round,
@@ -189,19 +190,7 @@ class TensorTrain(eqx.Module):
     @eqx.filter_jit
     def _add(self, other: Self) -> Self:
         both_open = self.boundary == other.boundary == "open"
-        if both_open and self.n_cores == 1:
-            return type(self)([self.cores[0] + other.cores[0]])
-        cores = []
-        for k, (a, b) in enumerate(zip(self._flat_cores(), other._flat_cores(), strict=True)):
-            if both_open and k == 0:
-                core = jnp.concatenate([a, b], axis=2)
-            elif both_open and k == self.n_cores - 1:
-                core = jnp.concatenate([a, b], axis=0)
-            else:
-                top = jnp.pad(a, ((0, 0), (0, 0), (0, b.shape[2])))
-                bottom = jnp.pad(b, ((0, 0), (0, 0), (a.shape[2], 0)))
-                core = jnp.concatenate([top, bottom], axis=0)
-            cores.append(core)
+        cores = sum_cores(self._flat_cores(), other._flat_cores(), both_open)
         return self._with_flat_cores(cores)
 
     def __mul__(self, factor: ArrayLike) -> Self:
@@ -326,13 +315,12 @@ class TensorTrain(eqx.Module):
             Ranks fall as long as ``norm(A - rounded) <= tolerance * norm(A)``, unless `max_rank`
             forces a larger error; the returned bound tells.
         """
-        self._check_open("round")
-        check_concrete("round", "cores", self.cores[0])
+        cores = self._concrete_cores("round")
         caps = rank_caps(max_rank, self.n_cores, "open")
         tolerance = check_tolerance("tolerance", tolerance)
-        cores, bound = tt_round(self._host_cores(), caps, tolerance)
-        rounded = self._with_flat_cores(cores, self.dtype)
-        return Truncation(rounded, bound + storage_error(cores, self.dtype))
+        found, bound = tt_round(cores, caps, tolerance)
+        rounded = self._with_flat_cores(found, self.dtype)
+        return Truncation(rounded, bound + storage_error(found, self.dtype))
 
     def singular_values(self) -> tuple[Float[np.ndarray, " _rank"], ...]:
         """For each bond, the singular values of the tensor cut in two there; open trains only.
@@ -341,20 +329,17 @@ class TensorTrain(eqx.Module):
         Values come in decreasing order, as many as the bond has, or fewer if the cores on one side
         of it cannot fill it.
         """
-        self._check_open("singular_values")
-        check_concrete("singular_values", "cores", self.cores[0])
-        cores, scale = normalize_cores(self._host_cores())
+        cores, scale = normalize_cores(self._concrete_cores("singular_values"))
         _, values = diagonal_cores(canonical_cores(cores, self.n_cores - 1))
         return tuple(scale * bond for bond in values)
 
-    def _host_cores(self) -> list[Float[np.ndarray, "_left _modes _right"]]:
-        """The cores with merged modes, in NumPy and double precision."""
-        return [
-            np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1])
-            for core in self.cores
-        ]
-
     # Checks
+
+    def _concrete_cores(self, method: str) -> list[Float[np.ndarray, "_left _modes _right"]]:
+        """The cores of an open train with merged modes, in NumPy and double precision."""
+        self._check_open(method)
+        check_concrete(method, "cores", self.cores[0])
+        return host_cores(self.cores)
 
     def _check_open(self, method: str) -> None:
         if self.boundary == "periodic":
@@ -372,3 +357,27 @@ class TensorTrain(eqx.Module):
             raise ValueError(
                 f"other: expected mode sizes {self._mode_shapes()}, got {other._mode_shapes()}."
             )
+
+
+def sum_cores(
+    first: Sequence[Tensor], second: Sequence[Tensor], shared_ends: bool
+) -> list[Float[Array, "..."]]:
+    """The cores (..., R_k, n_k, R_{k+1}) of a sum of two trains: block diagonal in the bonds.
+
+    With `shared_ends`, as open trains have them, the first and the last bond keep their size.
+    """
+    if shared_ends and len(first) == 1:
+        return [jnp.add(first[0], second[0])]
+    cores = []
+    for k, (a, b) in enumerate(zip(first, second, strict=True)):
+        if shared_ends and k == 0:
+            core = jnp.concatenate([a, b], axis=-1)
+        elif shared_ends and k == len(first) - 1:
+            core = jnp.concatenate([a, b], axis=-3)
+        else:
+            others = [(0, 0)] * (a.ndim - 1)
+            top = jnp.pad(a, [*others, (0, b.shape[-1])])
+            bottom = jnp.pad(b, [*others, (a.shape[-1], 0)])
+            core = jnp.concatenate([top, bottom], axis=-3)
+        cores.append(core)
+    return cores

@@ -1,16 +1,15 @@
-"""Splitting matrices and sweeping along trains: the one place for SVD, QR and truncation.
+"""QR and SVD along trains: canonical forms and trains of low rank (Oseledets 2011).
 
-`split_matrix` is the only SVD, `canonical_cores` the only QR; `tt_svd` and `tt_round` make trains
-of low rank from them (Oseledets 2011). Splits and canonical forms take JAX arrays (also traced
-ones) and NumPy arrays alike. Truncation runs on the host, as the kept ranks depend on the numbers:
-in float64 whatever the precision of the result, with its rounding errors in every bound by the
-usual estimate for each factorisation, ``eps * size * norm`` times a modest constant (Higham 2002,
-ch. 19).
+Canonical forms take JAX arrays (also traced ones) and NumPy arrays alike. Truncation runs on the
+host, as the kept ranks depend on the numbers: in float64 whatever the precision of the result, with
+its rounding errors in every bound by the usual estimate for each factorisation, ``eps * size *
+norm`` times a modest constant (Higham 2002, ch. 19).
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Generic, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,10 +17,13 @@ from jax import Array
 from jaxtyping import Float
 from numpy.typing import DTypeLike
 
+from .arrays import Tensor
+
 T = TypeVar("T")
 A = TypeVar("A", Array, np.ndarray)
 
-HostCore = Float[np.ndarray, "_left _modes _right"]
+HostCore = Float[np.ndarray, "_left ... _right"]
+HostMatrix = Float[np.ndarray, "_rows _columns"]
 
 EPS = 10.0 * float(np.finfo(np.float64).eps)
 
@@ -37,48 +39,6 @@ class Truncation(NamedTuple, Generic[T]):
     error_bound: float
 
 
-class Split(NamedTuple, Generic[A]):
-    """A singular value decomposition, ``matrix ~ left @ diag(values) @ right``."""
-
-    left: Float[A, "rows rank"]
-    values: Float[A, " rank"]
-    right: Float[A, "rank columns"]
-    discarded: float | Float[A, ""]
-    """The Frobenius norm of ``matrix - left @ diag(values) @ right``."""
-
-
-def split_matrix(
-    matrix: Float[A, "rows columns"],
-    max_rank: int | None = None,
-    tolerance: float = 0.0,
-    norm: float | None = None,
-) -> Split[A]:
-    """Split a matrix by SVD into its best approximation of low rank.
-
-    Parameters
-    ----------
-    matrix
-        A JAX or NumPy matrix; a traced one if `tolerance` is 0.
-    max_rank
-        The largest rank kept; None keeps all.
-    tolerance
-        The rank falls as long as the error (Frobenius) stays within ``tolerance * norm``; 0 drops
-        nothing below `max_rank`.
-    norm
-        The norm that `tolerance` refers to, by default that of the matrix.
-    """
-    xp = _numpy_of(matrix)
-    u, values, v = xp.linalg.svd(matrix, full_matrices=False)
-    rank = len(values)
-    if tolerance > 0.0:
-        # tails[r] is the error of keeping the first r singular values.
-        tails = np.append(np.sqrt(np.cumsum(np.asarray(values)[::-1] ** 2))[::-1], 0.0)
-        limit = tolerance * (tails[0] if norm is None else norm)
-        rank = max(int(np.argmax(tails <= limit)), 1)
-    rank = rank if max_rank is None else min(rank, max_rank)
-    return Split(u[:, :rank], values[:rank], v[:rank], xp.linalg.norm(values[rank:]))
-
-
 def canonical_cores(
     cores: Sequence[Float[A, "_left _modes _right"]], center: int
 ) -> list[Float[A, "_left _modes _right"]]:
@@ -88,7 +48,7 @@ def canonical_cores(
     than the cores on one side of it can fill shrinks to what they can fill.
     """
     cores = list(cores)
-    xp = _numpy_of(cores[0])
+    xp: ModuleType = jnp if isinstance(cores[0], Array) else np
     for k in range(center):
         left, modes, right = cores[k].shape
         q, carry = xp.linalg.qr(cores[k].reshape(left * modes, right))
@@ -103,23 +63,49 @@ def canonical_cores(
 
 
 def diagonal_cores(
-    cores: Sequence[Float[A, "_left _modes _right"]],
-) -> tuple[list[Float[A, "_left _modes _right"]], list[Float[A, " _rank"]]]:
+    cores: Sequence[HostCore],
+) -> tuple[list[HostCore], list[Float[np.ndarray, " _rank"]]]:
     """Right-orthogonal cores and the singular values of every bond, from left-orthogonal cores.
 
-    Returns the cores (R_k, n_k, R_{k+1}) of the same train, right-orthogonal but for the first, in
-    the basis in which the Gram matrix of what stands to the left of a bond is diagonal: the squares
-    of the singular values of that bond, in decreasing order.
+    Returns the cores of the same train, right-orthogonal but for the first, in the basis in which
+    the Gram matrix of what stands to the left of a bond is diagonal: the squares of the singular
+    values of that bond, in decreasing order.
     """
     cores = list(cores)
-    xp = _numpy_of(cores[0])
     values = []
     for k in range(len(cores) - 1, 0, -1):
         split = split_matrix(cores[k].reshape(len(cores[k]), -1))
         cores[k] = split.right.reshape(-1, *cores[k].shape[1:])
-        cores[k - 1] = xp.tensordot(cores[k - 1], split.left * split.values, axes=1)
+        cores[k - 1] = np.tensordot(cores[k - 1], split.left * split.values, axes=1)
         values.append(split.values)
     return cores, values[::-1]
+
+
+class Split(NamedTuple):
+    """A singular value decomposition, ``matrix ~ left @ diag(values) @ right``."""
+
+    left: HostMatrix
+    values: Float[np.ndarray, " _rank"]
+    right: HostMatrix
+    error: float
+    """The Frobenius norm of ``matrix - left @ diag(values) @ right``."""
+
+
+def split_matrix(
+    matrix: HostMatrix, max_rank: int | None = None, error: float | None = None
+) -> Split:
+    """Split a matrix by SVD into its best approximation of low rank.
+
+    The rank falls to `max_rank`, if one is given, and as long as the error stays within `error`.
+    """
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    rank = len(values)
+    if error is not None:
+        # tails[r] is the error of keeping the first r singular values.
+        tails = np.append(np.sqrt(np.cumsum(values[::-1] ** 2))[::-1], 0.0)
+        rank = max(int(np.argmax(tails <= error)), 1)
+    rank = rank if max_rank is None else min(rank, max_rank)
+    return Split(left[:, :rank], values[:rank], right[:rank], float(np.linalg.norm(values[rank:])))
 
 
 def tt_svd(
@@ -130,9 +116,6 @@ def tt_svd(
 ) -> Truncation[list[HostCore]]:
     """Decompose a tensor into a train by sequential SVD (Oseledets 2011, TT-SVD).
 
-    Each split projects orthogonally what the one before has left, so the squared errors add up:
-    with a tolerance of ``tolerance / sqrt(d - 1)`` a split, the whole stays within `tolerance`.
-
     `max_ranks` has one rank per bond: (R_2..R_d), or (R_1..R_d) when `periodic`. The periodic form
     (Zhao et al. 2016, TR-SVD) factors the rank of the first split as R_1 R_2 and hands R_1 on to
     the last core. All cores but the last are left-orthogonal.
@@ -142,31 +125,22 @@ def tt_svd(
         return Truncation([tensor.reshape(1, -1, 1)], 0.0)
     tensor, scale = _normalize(tensor)
     norm = float(np.linalg.norm(tensor))
-    share = tolerance / math.sqrt(len(modes) - 1)
-
-    if not periodic:
-        max_ranks = (1, *max_ranks)
-    rows = tensor.reshape(modes[0], -1)
-    left, values, right, error = split_matrix(rows, max_ranks[0] * max_ranks[1], share, norm)
-    first, second = _factor_rank(len(values), max_ranks[0], max_ranks[1])
-    padding = first * second - len(values)
-    left = np.pad(left, ((0, 0), (0, padding)))
-    rest = np.pad(values[:, None] * right, ((0, padding), (0, 0)))
-    cores = [left.reshape(modes[0], first, second).transpose(1, 0, 2)]
+    allowed = _allowed_error(tolerance, norm, len(modes) - 1)
+    caps = (*max_ranks,) if periodic else (1, *max_ranks)
+    split = split_matrix(tensor.reshape(modes[0], -1), caps[0] * caps[1], allowed)
+    first, second = _factor_rank(len(split.values), caps[0], caps[1])
+    padding = first * second - len(split.values)
+    left = np.pad(split.left, ((0, 0), (0, padding)))
+    rest = np.pad(split.values[:, None] * split.right, ((0, padding), (0, 0)))
     # (R_1 R_2, rest) -> (R_2, rest R_1): the open end travels to the last core.
-    rest = np.moveaxis(rest.reshape(first, second, -1), 0, 2).reshape(second, -1)
-
-    squares = error**2
-    for mode, max_rank in zip(modes[1:-1], max_ranks[2:], strict=True):
-        rank = cores[-1].shape[2]
-        rows = rest.reshape(rank * mode, -1)
-        left, values, right, error = split_matrix(rows, max_rank, share, norm)
-        cores.append(left.reshape(rank, mode, -1))
-        rest = values[:, None] * right
-        squares += error**2
-    cores.append(scale * rest.reshape(cores[-1].shape[2], modes[-1], first))
+    rest = np.moveaxis(rest.reshape(first, second, -1), 0, 2).reshape(second, modes[1], -1)
+    others, errors = _truncate(
+        rest, lambda k, carry: carry.reshape(len(carry), modes[k + 2], -1), caps[2:], allowed
+    )
+    cores = [left.reshape(modes[0], first, second).transpose(1, 0, 2), *others]
+    cores[-1] = scale * cores[-1]
     rounding = EPS * sum(map(_longer_side, cores)) * norm
-    return Truncation(cores, scale * float(math.sqrt(squares) + rounding))
+    return Truncation(cores, scale * (math.hypot(split.error, *errors) + rounding))
 
 
 def tt_round(
@@ -176,18 +150,40 @@ def tt_round(
     cores, scale = normalize_cores(cores)
     rounding = EPS * _sensitivity(cores)
     rest, *others = canonical_cores(cores, 0)
-    norm = float(np.linalg.norm(rest))
-    share = tolerance / math.sqrt(max(len(others), 1))
-    rounded: list[HostCore] = []
-    squares = 0.0
-    for following, max_rank in zip(others, max_ranks, strict=True):
-        rank, modes, _ = rest.shape
-        rows = rest.reshape(rank * modes, -1)
-        left, values, right, error = split_matrix(rows, max_rank, share, norm)
-        rounded.append(left.reshape(rank, modes, -1))
-        rest = np.tensordot(values[:, None] * right, following, axes=1)
-        squares += float(error) ** 2
-    return Truncation([*rounded, scale * rest], scale * (math.sqrt(squares) + rounding))
+    allowed = _allowed_error(tolerance, float(np.linalg.norm(rest)), len(others))
+    rounded, errors = _truncate(
+        rest, lambda k, carry: np.tensordot(carry, others[k], axes=1), max_ranks, allowed
+    )
+    rounded[-1] = scale * rounded[-1]
+    return Truncation(rounded, scale * (math.hypot(*errors) + rounding))
+
+
+def _allowed_error(tolerance: float, norm: float, n_splits: int) -> float | None:
+    """The error of each split that keeps the whole within ``tolerance * norm``; None for none.
+
+    Each split projects orthogonally what the one before has left, so the squared errors add up.
+    """
+    return tolerance / math.sqrt(max(n_splits, 1)) * norm if tolerance > 0.0 else None
+
+
+def _truncate(
+    rest: HostCore,
+    next_core: Callable[[int, HostMatrix], HostCore],
+    max_ranks: Sequence[int],
+    allowed: float | None,
+) -> tuple[list[HostCore], list[float]]:
+    """Split off a core for every bond, and the error of each split.
+
+    What a split leaves is carried on: `next_core` makes of it the core to be split at bond k + 1.
+    """
+    cores, errors = [], []
+    for k, max_rank in enumerate(max_ranks):
+        rank, modes, n_columns = rest.shape
+        split = split_matrix(rest.reshape(rank * modes, n_columns), max_rank, allowed)
+        cores.append(split.left.reshape(rank, modes, -1))
+        rest = next_core(k, split.values[:, None] * split.right)
+        errors.append(split.error)
+    return [*cores, rest], errors
 
 
 def storage_error(cores: Sequence[HostCore], dtype: DTypeLike) -> float:
@@ -196,6 +192,21 @@ def storage_error(cores: Sequence[HostCore], dtype: DTypeLike) -> float:
         return 0.0
     *orthogonal, last = (float(np.linalg.norm(core)) for core in cores)
     return 0.5 * float(np.spacing(np.ones((), dtype))) * last * (1.0 + sum(orthogonal))
+
+
+def host_cores(cores: Sequence[Tensor]) -> list[HostCore]:
+    """The cores with merged modes, in NumPy and double precision."""
+    return [
+        np.asarray(core, np.float64).reshape(core.shape[0], -1, core.shape[-1]) for core in cores
+    ]
+
+
+def host_grams(cores: Sequence[HostCore]) -> list[HostMatrix]:
+    """The Gram matrix of what stands to the left of each core, and last that of the open train."""
+    grams = [np.ones((1, 1))]
+    for core in cores:
+        grams.append(np.einsum("rq,rns,qnt->st", grams[-1], core, core, optimize=True))
+    return grams
 
 
 def normalize_cores(cores: Sequence[HostCore]) -> tuple[list[HostCore], float]:
@@ -212,11 +223,6 @@ def _normalize(
     return array / scale, scale
 
 
-def _numpy_of(array: Array | np.ndarray[Any, Any]) -> Any:
-    """The module that computes with an array: `jax.numpy` or `numpy`."""
-    return jnp if isinstance(array, Array) else np
-
-
 def _longer_side(core: HostCore) -> int:
     """The longer side of the matrix that is factored at a core."""
     left, modes, right = core.shape
@@ -230,11 +236,8 @@ def _sensitivity(cores: Sequence[HostCore]) -> float:
     spectral norms of the Gram matrices of its two sides; in a bad gauge that is more than the
     norm of the tensor itself.
     """
-    left, right = [np.ones((1, 1))], [np.ones((1, 1))]
-    for core in cores[:-1]:
-        left.append(np.einsum("rq,rns,qnt->st", left[-1], core, core, optimize=True))
-    for core in cores[:0:-1]:
-        right.append(np.einsum("st,rns,qnt->rq", right[-1], core, core, optimize=True))
+    *left, _ = host_grams(cores)
+    *right, _ = host_grams([core.T for core in reversed(cores)])
     return sum(
         _longer_side(core)
         * float(np.linalg.norm(core) * math.sqrt(np.linalg.norm(a, 2) * np.linalg.norm(b, 2)))

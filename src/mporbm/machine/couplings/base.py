@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ...registry import Registry
 from ...tensor.check import check_batch
 from ...tensor.index import Order
-from ...tensor.matmul import MatmulForm, MergedMPO, flatten_batch
+from ...tensor.matmul import N_USES, MatmulForm, MergedMPO, Plan, flatten_batch, make_plan
 from ...tensor.mpo import network_matrix
 from ...tensor.network import Node, index_names
-from ...tensor.plan import N_USES, Plan, make_plan
 
 
 class Coupling(eqx.Module):

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Self
 
-from ...tensor.matmul import MatmulForm
+from ...tensor.matmul import N_USES, MatmulForm
 from ...tensor.network import Node
-from ...tensor.plan import N_USES
 from .base import Coupling
 
 
