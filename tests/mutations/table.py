@@ -99,7 +99,7 @@ LEARNING = [
     Mutation("tensor/balance.py", "enumerate(map(np.sqrt, values))", "enumerate(values)"),
     Mutation("tensor/balance.py", "half[:, None, None, None] * cores[k + 1]", "cores[k + 1]"),
     Mutation("learning/gauge.py", "position -= len(nodes)", "position -= 1"),
-    Mutation("tensor/truncation.py", "cores[k - 1], split.left * split.values, axes=1", "cores[k - 1], split.left, axes=1"),
+    Mutation("tensor/truncation.py", "cores[k - 1], left * bond, axes=1", "cores[k - 1], left, axes=1"),
     Mutation("learning/gradient.py", "positive.mean(positive.visible) - negative.mean(negative.visible)", "positive.mean(positive.visible)"),
     Mutation("learning/gradient.py", "phases[0].hidden_rate - phases[1].hidden_rate", "phases[1].hidden_rate - phases[0].hidden_rate"),
     Mutation("learning/gradient.py", "hidden * batch.weight[:, None].astype(dtype)", "hidden / len(hidden)"),

@@ -3,11 +3,9 @@
 Knows nothing of Boltzmann machines.
 """
 
-from .batch import MPSBatch
-from .cross import interpolate
 from .index import linear_index, multi_index
 from .mpo import MPO
-from .mps import MPS
+from .mps import MPS, MPSBatch, interpolate
 from .ranks import max_ranks
 from .truncation import Truncation
 

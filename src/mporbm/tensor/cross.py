@@ -12,9 +12,6 @@ import numpy as np
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
-from .check import check_integer, check_shape, check_tolerance
-from .mps import MPS
-
 MAX_SWEEPS = 12
 """The sweeps over all pairs of neighbours after which the pivots are taken as they are."""
 N_PROBES = 256
@@ -25,55 +22,32 @@ Points = Int[np.ndarray, "_points _modes"]
 """Places where a function is asked, one per row."""
 Block = Float[np.ndarray, "_rows _columns"]
 """Values at all pairs of first and last indices."""
-Function = Callable[[Points], ArrayLike]
+FunctionOfIndices = Callable[[Points], ArrayLike]
 """A function of d indices: values (m,) at points (m, d)."""
 
 
-def interpolate(
-    function: Function,
-    shape: Sequence[int],
-    *,
-    max_rank: int = 64,
-    tolerance: float = 1e-6,
-) -> MPS:
-    """The MPS that interpolates a function of d indices.
-
-    Parameters
-    ----------
-    function
-        Gives the values (m,) at an array (m, d) of indices.
-    shape
-        (I_1..I_d): index k runs over ``0..I_k - 1``.
-    max_rank
-        The largest rank of a bond.
-    tolerance
-        Ranks grow until no value that is looked at is off by more, relative to the largest one. A
-        function that is zero nearly everywhere can hide from that.
-    """
-    sizes = check_shape("shape", shape)
-    check_integer("max_rank", max_rank)
-    check_tolerance("tolerance", tolerance)
+def cross_cores(
+    function: FunctionOfIndices, shape: Sequence[int], max_rank: int, tolerance: float
+) -> list[Float[np.ndarray, "_left _mode _right"]]:
+    """The cores of an MPS that interpolates a function; see `mporbm.tensor.interpolate`."""
     # A mode without a choice would keep its neighbours from seeing each other.
-    chosen = [k for k, size in enumerate(sizes) if size > 1] or [0]
+    chosen = [k for k, size in enumerate(shape) if size > 1] or [0]
 
     def values_at(index: Points) -> ArrayLike:
-        full = np.zeros((len(index), len(sizes)), np.int64)
+        full = np.zeros((len(index), len(shape)), np.int64)
         full[:, chosen] = index
         return function(full)
 
-    cores = iter(_cores(values_at, [sizes[k] for k in chosen], max_rank, tolerance))
+    cores = iter(_cores(values_at, [shape[k] for k in chosen], max_rank, tolerance))
     found: list[Float[np.ndarray, "_left _mode _right"]] = []
-    for k in range(len(sizes)):
+    for k in range(len(shape)):
         bond = found[-1].shape[2] if found else 1
         found.append(next(cores) if k in chosen else np.eye(bond)[:, None])
-    return MPS(found)
+    return found
 
 
 def _cores(
-    function: Function,
-    sizes: Sequence[int],
-    max_rank: int,
-    tolerance: float,
+    function: FunctionOfIndices, sizes: Sequence[int], max_rank: int, tolerance: float
 ) -> list[Float[np.ndarray, "_left _mode _right"]]:
     values = _Values(function)
     d = len(sizes)
@@ -112,7 +86,7 @@ def _cores(
 class _Values:
     """A function that checks what it gives and remembers its largest value so far."""
 
-    def __init__(self, function: Function):
+    def __init__(self, function: FunctionOfIndices):
         self.function = function
         self.largest = 0.0
 

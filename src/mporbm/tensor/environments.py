@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -87,8 +88,8 @@ class EnvironmentContraction:
         From an environment and a pair of cores to the environment of the next pair.
     between
         From the environments on both sides and the pair between them to the result.
-    merged
-        The axes of new environments that are merged with the one before them.
+    groups
+        The first axis of each group of axes of new environments that are merged into one.
     n_row_axes
         How many axes of the result are its rows; the others are its columns.
     batched
@@ -98,7 +99,7 @@ class EnvironmentContraction:
     to_left: str
     to_right: str
     between: str
-    merged: tuple[int, ...]
+    groups: tuple[int, ...]
     n_row_axes: int
     batched: bool
 
@@ -143,20 +144,14 @@ class EnvironmentContraction:
 
     def _merge(self, environment: Array) -> Array:
         """Merge neighbouring hidden indices of one train into one."""
-        shape: list[int] = []
-        for axis, size in enumerate(environment.shape):
-            if axis in self.merged:
-                shape[-1] *= size
-            else:
-                shape.append(size)
-        return environment.reshape(shape)
+        return environment.reshape(np.multiply.reduceat(environment.shape, self.groups))
 
 
 FIELD_CONTRACTION = EnvironmentContraction(
     to_left="neasr,nsit,rijq->neajtq",
     to_right="nebtq,nsit,rijq->nejbsr",
     between="neasr,nsit,rijq,nebtq->najb",
-    merged=(3,),
+    groups=(0, 1, 2, 4, 5),
     n_row_axes=1,
     batched=True,
 )
@@ -166,7 +161,7 @@ OVERLAP_CONTRACTION = EnvironmentContraction(
     to_left="fexapr,piyq,rijs->fexyajqs",
     to_right="fezbqs,piyq,rijs->feyzjbpr",
     between="fexapr,piyq,rijs,fezbqs->xyzajb",
-    merged=(3, 5),
+    groups=(0, 1, 2, 4, 6, 7),
     n_row_axes=3,
     batched=False,
 )

@@ -39,12 +39,10 @@ class MPO(TensorTrain):
     True
     """
 
+    LAYERS = ("i", "j")
+
     def __init__(self, cores: Sequence[ArrayLike]):
         super().__init__(cores)
-
-    @classmethod
-    def _layers(cls) -> tuple[str, ...]:
-        return ("i", "j")
 
     @property
     def row_shape(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 from numpy.typing import DTypeLike
@@ -41,8 +42,5 @@ def _normal_arrays(
     # One draw for all: compiling a generator for each shape would take seconds.
     sizes = [math.prod(shape) for shape in shapes]
     entries = jnp.asarray(std, dtype) * jax.random.normal(key, (sum(sizes),), dtype)
-    stops = [sum(sizes[: k + 1]) for k in range(len(sizes))]
-    return [
-        entries[stop - size : stop].reshape(shape)
-        for stop, size, shape in zip(stops, sizes, shapes, strict=True)
-    ]
+    parts = jnp.split(entries, np.cumsum(sizes)[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]

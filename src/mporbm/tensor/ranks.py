@@ -14,11 +14,6 @@ from .check import check_choice, check_integer, check_shape
 Boundary = Literal["open", "periodic"]
 
 
-def n_bonds(n_cores: int, boundary: Boundary) -> int:
-    """The number of bonds that carry a rank: d - 1 if open, d if periodic."""
-    return n_cores - 1 if boundary == "open" else n_cores
-
-
 def max_ranks(sizes: Sequence[int], boundary: Boundary = "open") -> tuple[int, ...]:
     """The largest useful rank of each bond for cores with `sizes` entries per pair of bond values.
 
@@ -47,12 +42,12 @@ def check_ranks(rank: object, sizes: Sequence[int], boundary: Boundary) -> tuple
     """`rank` (one for all bonds, or one per bond) as one per bond, none larger than useful."""
     ranks = _one_per_bond("rank", rank, len(sizes), boundary)
     largest = max_ranks(sizes, boundary)
-    if any(r > m for r, m in zip(ranks, largest, strict=True)):
-        fix = tuple(min(r, m) for r, m in zip(ranks, largest, strict=True))
+    useful = tuple(map(min, ranks, largest))
+    if ranks != useful:
         raise ValueError(
             f"rank={rank!r}: expected ranks of at most {largest}, one per bond: with them every "
             f"tensor of this shape is reached, and larger ones only repeat it. "
-            f"Pass rank={fix}."
+            f"Pass rank={useful}."
         )
     return ranks
 
@@ -61,13 +56,13 @@ def rank_caps(
     max_rank: object, n_cores: int, boundary: Boundary, name: str = "max_rank"
 ) -> tuple[int, ...]:
     """`max_rank` as one cap per bond; None means no cap. Errors call it `name`."""
-    if max_rank is None:
-        return (np.iinfo(np.int32).max,) * n_bonds(n_cores, boundary)
-    return _one_per_bond(name, max_rank, n_cores, boundary)
+    cap = np.iinfo(np.int32).max if max_rank is None else max_rank
+    return _one_per_bond(name, cap, n_cores, boundary)
 
 
 def _one_per_bond(name: str, rank: object, n_cores: int, boundary: Boundary) -> tuple[int, ...]:
-    bonds = n_bonds(n_cores, boundary)
+    check_choice("boundary", boundary, ("open", "periodic"))
+    bonds = n_cores - 1 if boundary == "open" else n_cores
     rank = rank.tolist() if isinstance(rank, np.ndarray) else rank
     if not isinstance(rank, Sequence) or isinstance(rank, str):
         return (check_integer(name, rank),) * bonds

@@ -1,9 +1,8 @@
 """Tensor trains, the common ground of MPS and MPO: algebra, canonical forms and rounding."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -16,7 +15,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from .arrays import DType, HostTensor, RandomKey, Tensor
 from .check import (
     check_array,
-    check_choice,
     check_concrete,
     check_position,
     check_sequence,
@@ -46,11 +44,13 @@ class TensorTrain(eqx.Module):
     its shapes need (sums and embeddings make such bonds); only `random` refuses to.
     """
 
+    LAYERS: ClassVar[tuple[str, ...]]
+    """The index letter of each mode of a core: ``("i",)`` for MPS, ``("i", "j")`` for MPO."""
     cores: tuple[Float[Array, "_left ... _right"], ...]
 
     def __init__(self, cores: Sequence[ArrayLike]):
         check_sequence("cores", cores, "arrays (R_k, ..., R_{k+1})")
-        ndim = len(self._layers()) + 2
+        ndim = len(self.LAYERS) + 2
         arrays = [check_array(f"cores[{k}]", core) for k, core in enumerate(cores)]
         for k, core in enumerate(arrays):
             if core.ndim != ndim or 0 in core.shape:
@@ -66,11 +66,6 @@ class TensorTrain(eqx.Module):
                 )
         dtype = jnp.result_type(*arrays)
         self.cores = tuple(core.astype(dtype) for core in arrays)
-
-    @classmethod
-    @abstractmethod
-    def _layers(cls) -> tuple[str, ...]:
-        """The index letter of each mode of a core: ``("i",)`` for MPS, ``("i", "j")`` for MPO."""
 
     @property
     def n_cores(self) -> int:
@@ -125,7 +120,7 @@ class TensorTrain(eqx.Module):
         d = self.n_cores
         nodes = []
         for k, core in enumerate(self.cores):
-            modes = [f"{letter}{k + 1}" for letter in self._layers()]
+            modes = [f"{letter}{k + 1}" for letter in self.LAYERS]
             indices = [f"r{k + 1}", *modes, f"r{(k + 1) % d + 1}"]
             if self.boundary == "open" and k == 0:
                 core, indices = core.reshape(core.shape[1:]), indices[1:]
@@ -147,7 +142,6 @@ class TensorTrain(eqx.Module):
         dtype: DTypeLike | None,
     ) -> Self:
         """Normal cores scaled so that the entries of the whole have standard deviation `std`."""
-        check_choice("boundary", boundary, ("open", "periodic"))
         ranks = check_ranks(rank, [math.prod(mode) for mode in modes], boundary)
         if boundary == "open":
             ranks = (1, *ranks)
@@ -167,7 +161,6 @@ class TensorTrain(eqx.Module):
         dtype: DType,
     ) -> Truncation[Self]:
         """The train of a tensor whose axis k holds the merged modes of core k."""
-        check_choice("boundary", boundary, ("open", "periodic"))
         caps = rank_caps(max_rank, len(modes), boundary)
         tolerance = check_tolerance("tolerance", tolerance)
         found, bound = tt_svd(tensor, caps, tolerance, periodic=boundary == "periodic")

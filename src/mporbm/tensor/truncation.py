@@ -23,6 +23,7 @@ T = TypeVar("T")
 A = TypeVar("A", Array, np.ndarray)
 
 HostCore = Float[np.ndarray, "_left ... _right"]
+HostVector = Float[np.ndarray, " _rank"]
 HostMatrix = Float[np.ndarray, "_rows _columns"]
 
 EPS = 10.0 * float(np.finfo(np.float64).eps)
@@ -62,9 +63,7 @@ def canonical_cores(
     return cores
 
 
-def diagonal_cores(
-    cores: Sequence[HostCore],
-) -> tuple[list[HostCore], list[Float[np.ndarray, " _rank"]]]:
+def diagonal_cores(cores: Sequence[HostCore]) -> tuple[list[HostCore], list[HostVector]]:
     """Right-orthogonal cores and the singular values of every bond, from left-orthogonal cores.
 
     Returns the cores of the same train, right-orthogonal but for the first, in the basis in which
@@ -74,38 +73,30 @@ def diagonal_cores(
     cores = list(cores)
     values = []
     for k in range(len(cores) - 1, 0, -1):
-        split = split_matrix(cores[k].reshape(len(cores[k]), -1))
-        cores[k] = split.right.reshape(-1, *cores[k].shape[1:])
-        cores[k - 1] = np.tensordot(cores[k - 1], split.left * split.values, axes=1)
-        values.append(split.values)
+        left, bond, right, _ = split_matrix(cores[k].reshape(len(cores[k]), -1))
+        cores[k] = right.reshape(-1, *cores[k].shape[1:])
+        cores[k - 1] = np.tensordot(cores[k - 1], left * bond, axes=1)
+        values.append(bond)
     return cores, values[::-1]
 
 
-class Split(NamedTuple):
-    """A singular value decomposition, ``matrix ~ left @ diag(values) @ right``."""
-
-    left: HostMatrix
-    values: Float[np.ndarray, " _rank"]
-    right: HostMatrix
-    error: float
-    """The Frobenius norm of ``matrix - left @ diag(values) @ right``."""
-
-
 def split_matrix(
-    matrix: HostMatrix, max_rank: int | None = None, error: float | None = None
-) -> Split:
-    """Split a matrix by SVD into its best approximation of low rank.
+    matrix: HostMatrix, max_rank: int | None = None, allowed: float | None = None
+) -> tuple[HostMatrix, HostVector, HostMatrix, float]:
+    """The best approximation ``left @ diag(values) @ right`` of low rank by SVD, and its error.
 
-    The rank falls to `max_rank`, if one is given, and as long as the error stays within `error`.
+    The rank falls to `max_rank`, if one is given, and as long as the error (Frobenius) stays within
+    what is `allowed`.
     """
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
     rank = len(values)
-    if error is not None:
+    if allowed is not None:
         # tails[r] is the error of keeping the first r singular values.
         tails = np.append(np.sqrt(np.cumsum(values[::-1] ** 2))[::-1], 0.0)
-        rank = max(int(np.argmax(tails <= error)), 1)
+        rank = max(int(np.argmax(tails <= allowed)), 1)
     rank = rank if max_rank is None else min(rank, max_rank)
-    return Split(left[:, :rank], values[:rank], right[:rank], float(np.linalg.norm(values[rank:])))
+    error = float(np.linalg.norm(values[rank:]))
+    return left[:, :rank], values[:rank], right[:rank], error
 
 
 def tt_svd(
@@ -127,11 +118,12 @@ def tt_svd(
     norm = float(np.linalg.norm(tensor))
     allowed = _allowed_error(tolerance, norm, len(modes) - 1)
     caps = (*max_ranks,) if periodic else (1, *max_ranks)
-    split = split_matrix(tensor.reshape(modes[0], -1), caps[0] * caps[1], allowed)
-    first, second = _factor_rank(len(split.values), caps[0], caps[1])
-    padding = first * second - len(split.values)
-    left = np.pad(split.left, ((0, 0), (0, padding)))
-    rest = np.pad(split.values[:, None] * split.right, ((0, padding), (0, 0)))
+    rows = tensor.reshape(modes[0], -1)
+    left, values, right, error = split_matrix(rows, caps[0] * caps[1], allowed)
+    first, second = _factor_rank(len(values), caps[0], caps[1])
+    padding = first * second - len(values)
+    left = np.pad(left, ((0, 0), (0, padding)))
+    rest = np.pad(values[:, None] * right, ((0, padding), (0, 0)))
     # (R_1 R_2, rest) -> (R_2, rest R_1): the open end travels to the last core.
     rest = np.moveaxis(rest.reshape(first, second, -1), 0, 2).reshape(second, modes[1], -1)
     others, errors = _truncate(
@@ -140,7 +132,7 @@ def tt_svd(
     cores = [left.reshape(modes[0], first, second).transpose(1, 0, 2), *others]
     cores[-1] = scale * cores[-1]
     rounding = EPS * sum(map(_longer_side, cores)) * norm
-    return Truncation(cores, scale * (math.hypot(split.error, *errors) + rounding))
+    return Truncation(cores, scale * (math.hypot(error, *errors) + rounding))
 
 
 def tt_round(
@@ -179,10 +171,11 @@ def _truncate(
     cores, errors = [], []
     for k, max_rank in enumerate(max_ranks):
         rank, modes, n_columns = rest.shape
-        split = split_matrix(rest.reshape(rank * modes, n_columns), max_rank, allowed)
-        cores.append(split.left.reshape(rank, modes, -1))
-        rest = next_core(k, split.values[:, None] * split.right)
-        errors.append(split.error)
+        rows = rest.reshape(rank * modes, n_columns)
+        left, values, right, error = split_matrix(rows, max_rank, allowed)
+        cores.append(left.reshape(rank, modes, -1))
+        rest = next_core(k, values[:, None] * right)
+        errors.append(error)
     return [*cores, rest], errors
 
 
