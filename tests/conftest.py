@@ -38,7 +38,7 @@ SLOWEST_FIRST = (
 
 
 def pytest_configure(config):
-    """Compile quickly, and share compiled programs among workers, the processes that tests start, and later runs.
+    """Compile quickly, and share compiled programs: among workers, processes and later runs.
 
     They are below pytest's own cache (``pytest --cache-clear`` forgets them), not in the user's.
     """
