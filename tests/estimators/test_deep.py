@@ -85,6 +85,7 @@ def test_parameters_are_stored_and_cloned(estimator):
     assert type(estimator)([(3,)]).hidden_shapes == [(3,)]
 
 
+@pytest.mark.slow
 def test_features_serve_a_classifier():
     pipeline = make_pipeline(clone(TENSORS[0]).set_params(n_iter=40), KNeighborsClassifier(1))
     assert pipeline.fit(X, HALVES).score(X, HALVES) > 0.8
@@ -122,6 +123,7 @@ def test_each_layer_learns_the_probabilities_of_the_one_below():
     assert deep.machine_.recognition[0] is deep.machine_.generation[0]
 
 
+@pytest.mark.slow
 @tensors
 def test_the_history_tells_the_stages(estimator):
     model = fitted(estimator)
@@ -188,6 +190,7 @@ def test_a_progress_bar_for_every_stage(estimator, capsys):
     assert "all layers together" in shown
 
 
+@pytest.mark.slow
 def test_validation_samples_are_watched_at_every_stage():
     model = clone(TENSORS[1]).fit(X, X_val=X[:6], sample_weight=np.ones(24))
     assert all("validation_score" in entry for entry in model.history_)
@@ -251,6 +254,7 @@ def test_samples_and_answers_have_the_shape_of_the_data(estimator):
     assert_array_equal(drawn[:, 1][:, MASK], X[:, MASK])
 
 
+@pytest.mark.slow
 @tensors
 def test_gaussian_data_have_real_samples(estimator):
     real = np.random.default_rng(0).normal(size=(24, 3, 2))

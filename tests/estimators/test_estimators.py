@@ -514,6 +514,7 @@ def test_other_settings_may_go_on_with_the_same_machine():
         assert (model.weight_matrix() != before).any()
 
 
+@pytest.mark.slow
 def test_a_model_file_does_not_say_where_to_write(tmp_path):
     model = variant("MPORBM", checkpoint=tmp_path / "checkpoint")
     model.save(tmp_path / "model")

@@ -679,6 +679,7 @@ def test_the_least_noise_is_none(noise):
         assert np.isfinite(cleaned).all()
 
 
+@pytest.mark.slow
 def test_a_loaded_model_draws_the_same(tmp_path):
     """Also without a random_state: the seed that was drawn is kept."""
     fitted = MPORBM(HIDDEN, rank=2, n_iter=1).fit(binary_rows(20))

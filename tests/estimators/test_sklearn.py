@@ -56,6 +56,7 @@ def test_all_checks_of_scikit_learn_pass(estimator):
     assert all("SCIPY_ARRAY_API" in str(check["exception"]) for check in others), others
 
 
+@pytest.mark.slow
 def test_a_grid_search_takes_tensors():
     pipeline = Pipeline([("rbm", clone(ESTIMATOR)), ("knn", KNeighborsClassifier(1))])
     grid = {"rbm__rank": [1, 2], "rbm__feature": ["probability", "field"]}

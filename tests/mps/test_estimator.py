@@ -92,6 +92,7 @@ def test_a_pipeline_classifies(signals):
     assert model.fit(*signals).score(*sines(1)) == 1.0
 
 
+@pytest.mark.slow
 def test_weights_and_further_samples(fitted, signals):
     samples = signals[0]
     weighted = estimator().fit(samples, sample_weight=np.arange(1.0, 25.0))

@@ -5,6 +5,7 @@ import pytest
 from reproduction.diagrams import FIGURES, main, save_figures
 
 
+@pytest.mark.slow
 def test_nothing_is_cut_off():
     """Every text lies inside the figure."""
     for figure in [make() for make in FIGURES.values()]:
@@ -18,6 +19,7 @@ def test_nothing_is_cut_off():
             assert extent.y1 <= box.y1
 
 
+@pytest.mark.slow
 def test_figures_are_the_same_bytes_every_time(tmp_path):
     first = save_figures(tmp_path / "a", formats=("svg",))
     second = save_figures(tmp_path / "b", formats=("svg",))

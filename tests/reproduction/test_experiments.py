@@ -74,6 +74,7 @@ def splits(scale, usual):
 # All of it
 
 
+@pytest.mark.slow
 def test_the_report_takes_them(folder, results, scale):
     page = render(results, folder)
     for section in results["sections"]:

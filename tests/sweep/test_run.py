@@ -169,6 +169,7 @@ def test_gaussian_units_have_no_pseudo_likelihood(rng):
     assert found["measures"].keys() == {"reconstruction_error"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mporbm.training.DivergenceWarning")
 def test_divergence_is_told(samples):
     estimator = RBM((2,), learning_rate=1e6, **COMMON)

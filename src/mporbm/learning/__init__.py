@@ -2,7 +2,7 @@
 
 from .algorithm import Algorithm, LearningState, Scheme, StepInfo
 from .deep import MeanFieldBound, PassOfMeans, WakeSleep
-from .gradient import Batch, gradient
+from .gradient import Batch, LogLikelihood, Objective, Parameters, gradient
 from .negative_phases import (
     NEGATIVE_PHASES,
     ContrastiveDivergence,
@@ -11,8 +11,6 @@ from .negative_phases import (
     ParallelTempering,
     PersistentCD,
 )
-from .objective import LogLikelihood, Objective
-from .parameters import Parameters
 from .rates import automatic_rates
 from .rule import Rates, UpdateRule
 from .schemes import SCHEMES, Alternating, Simultaneous

@@ -10,29 +10,29 @@ line 14     ``theta <- theta + velocity``
 """
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import PyTree
 
+from ..machine import Coupling, Machine
 from ..machine.hash_rng import hash_split
 from .gauge import precondition, step_shares, transport_velocity
-from .gradient import Batch, plan_update
+from .gradient import Batch, LogLikelihood, Objective, Parameters, n_factors, plan_update
 from .negative_phases import NegativePhase
-from .objective import LogLikelihood, Objective
-from .parameters import Parameters, n_factors
 from .rule import Rates, UpdateRule
 
 
 class LearningState(eqx.Module):
     """All that an update changes."""
 
-    machine: Any
-    velocity: Any
-    former: tuple[Any, ...]  # With gauge and momentum, the coupling of each velocity.
-    chains: Any
+    machine: PyTree
+    velocity: PyTree
+    former: tuple[PyTree, ...]  # With gauge and momentum, the coupling of each velocity.
+    chains: PyTree
 
 
 class StepInfo(eqx.Module):
@@ -48,11 +48,11 @@ class Scheme(eqx.Module):
     needs_bonds: ClassVar[bool] = False  # Whether it is for the cores of an open MPO only.
 
     @abstractmethod
-    def groups(self, machine: Any) -> tuple[tuple[int, ...], ...]:
+    def groups(self, machine: PyTree) -> tuple[tuple[int, ...], ...]:
         """List the factors that move together, one group for each update of a batch."""
 
     def init(
-        self, key: Array, algorithm: "Algorithm", machine: Any, n_chains: int
+        self, key: Array, algorithm: "Algorithm", machine: PyTree, n_chains: int
     ) -> LearningState:
         """Lines 1-3: no velocity yet, fresh chains."""
         rule, n = algorithm.rule, n_factors(machine)
@@ -74,7 +74,7 @@ class Scheme(eqx.Module):
         """Tidy up after an epoch; `done` is the share of the training that is over."""
         return state
 
-    def finish(self, machine: Any) -> Any:
+    def finish(self, machine: PyTree) -> PyTree:
         """Bring a trained machine into the form that users see."""
         return machine
 
@@ -87,7 +87,7 @@ class Algorithm(eqx.Module):
     rule: UpdateRule = eqx.field(default_factory=UpdateRule)
     objective: Objective = eqx.field(default_factory=LogLikelihood)
 
-    def init(self, key: Array, machine: Any, n_chains: int) -> LearningState:
+    def init(self, key: Array, machine: PyTree, n_chains: int) -> LearningState:
         """Begin, as the scheme says."""
         return self.scheme.init(key, self, machine, n_chains)
 
@@ -112,7 +112,7 @@ class Algorithm(eqx.Module):
 
 def ascend(
     rule: UpdateRule, state: LearningState, ascent: Parameters, rates: Rates, moved: tuple[int, ...]
-) -> tuple[Any, Parameters, tuple[Any, ...]]:
+) -> tuple[Machine, Parameters, tuple[Coupling, ...]]:
     """Lines 11-14: the machine after a step, its velocity, and the couplings of that velocity."""
     coupling, theta, old = state.machine.coupling, Parameters.of(state.machine), state.velocity
     steps, former = list(old.factors), list(state.former)
@@ -127,8 +127,7 @@ def ascend(
     factors = list(theta.factors)
     for c in moved:
         factors[c] = rule.decay(factors[c], share[c] * rates.coupling) + share[c] * steps[c]
-    pairs = zip(old.biases, ascent.biases, strict=True)
-    biases = [rule.accelerate(velocity, bias, rates.bias) for velocity, bias in pairs]
+    biases = rule.accelerate_biases(old, ascent, rates.bias)
     moved_biases = (b + v for b, v in zip(theta.biases, biases, strict=True))
     machine = Parameters(tuple(factors), *moved_biases).into(state.machine)
     return machine, Parameters(tuple(steps), *biases) if rule.has_momentum else old, tuple(former)
@@ -145,6 +144,6 @@ def combine_infos(infos: list[StepInfo]) -> StepInfo:
     return StepInfo(jnp.stack(norms).mean(), jnp.stack(fields).max())
 
 
-def norm(tree: Any) -> Array:
+def norm(tree: PyTree) -> Array:
     """Compute the Frobenius norm of all arrays together."""
     return jnp.sqrt(sum(jnp.vdot(array, array) for array in jax.tree.leaves(tree)))

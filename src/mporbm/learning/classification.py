@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from ..machine import Machine
 from ..machine.labels import label_fields, logits_of_fields, with_labels
-from .device_sums import sum_over_devices
 from .gradient import (
     Batch,
     GradientInfo,
+    Objective,
+    Parameters,
     Planned,
     PullBack,
     log_likelihood_gradient,
     plan_again,
+    sum_over_devices,
 )
 from .monitor import Snapshot
-from .objective import Objective
-from .parameters import Parameters
 
 
 class Classification(Objective):

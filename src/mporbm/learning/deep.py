@@ -20,10 +20,8 @@ from .algorithm import (
     combine_infos,
     norm,
 )
-from .gradient import Batch, gradient
+from .gradient import Batch, Objective, Parameters, gradient, n_factors
 from .monitor import Snapshot, reconstruction_error, training_score
-from .objective import Objective
-from .parameters import Parameters, n_factors
 from .rule import Rates
 
 

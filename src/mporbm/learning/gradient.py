@@ -1,18 +1,27 @@
-"""The gradient of the log-likelihood from samples of data and model (the paper's Fig. 5)."""
+"""The objective and its gradient, from samples of data and model (the paper's Fig. 5)."""
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec
+from jaxtyping import PyTree
 
 from ..machine import Coupling, Machine
 from ..tensor.check import check_batch
 from ..tensor.matmul import MatmulForm
-from .device_sums import sum_over_devices
-from .parameters import Parameters
+from .monitor import Snapshot, snapshot
+
+SAMPLE_AXIS = "samples"
+"""The axis of the device mesh along which devices share samples (`mporbm.training.devices`)."""
+Sums = TypeVar("Sums")
+Whole = TypeVar("Whole")
 
 
 class Batch(eqx.Module):
@@ -21,7 +30,7 @@ class Batch(eqx.Module):
     Weights are those of the samples, and 0 for rows of padding.
     """
 
-    visible: Any
+    visible: PyTree
     weight: Array
 
     def __len__(self) -> int:
@@ -30,6 +39,48 @@ class Batch(eqx.Module):
     def mean(self, values: Array) -> Array:
         """Average values over the batch, by its weights."""
         return jnp.tensordot(self.weight, values, axes=1)
+
+
+class Parameters(eqx.Module):
+    """The arrays of a coupling, in the order of its nodes, and both biases.
+
+    Also the type of gradients and velocities; a gradient has None for a factor that stays. Biases
+    are arrays, or trains where a layer is in MPS form.
+    """
+
+    factors: tuple[PyTree, ...]
+    visible_bias: PyTree
+    hidden_bias: Array
+
+    @classmethod
+    def of(cls, machine: Machine) -> "Parameters":
+        """Take the parameters out of a machine."""
+        return cls(machine.coupling.factors, machine.visible_bias, machine.hidden_bias)
+
+    @classmethod
+    def zeros_like(cls, machine: Machine) -> "Parameters":
+        """Zeros, the increments that Algorithm 1 starts with."""
+        zeros: Parameters = jax.tree.map(jnp.zeros_like, cls.of(machine))
+        return zeros
+
+    @property
+    def biases(self) -> tuple[PyTree, Array]:
+        """Both biases, the visible one first."""
+        return self.visible_bias, self.hidden_bias
+
+    def into(self, machine: Machine) -> Machine:
+        """Put these parameters into a machine in place of its own."""
+        changed: Machine = eqx.tree_at(
+            lambda m: (m.coupling, m.visible_bias, m.hidden_bias),
+            machine,
+            (machine.coupling.with_factors(self.factors), *self.biases),
+        )
+        return changed
+
+
+def n_factors(machine: Machine) -> int:
+    """Count the arrays of the coupling: d for an MPO, 1 if dense."""
+    return len(machine.coupling.factors)
 
 
 class GradientInfo(eqx.Module):
@@ -45,7 +96,7 @@ class PullBack(eqx.Module):
     """The way from the gradient of W, in the form that products need, to those of its factors."""
 
     coupling: Coupling
-    derivative: Any
+    derivative: Callable[..., tuple[list[Array]]]
     moved: tuple[int, ...] = eqx.field(static=True)
     n_rows: int = eqx.field(static=True)
 
@@ -146,3 +197,69 @@ def _phase(machine: Machine, batch: Batch) -> _Phase:
         batch.mean(hidden).reshape(machine.hidden_shape),
         jnp.abs(field).max(),
     )
+
+
+def sum_over_devices(
+    function: Callable[..., tuple[Sums, Array]],
+    prepare: Callable[[Whole], Whole],
+    whole: Whole,
+    *batches: PyTree,
+) -> tuple[Sums, Array]:
+    """Compute ``function(whole, *batches)``: sums over samples, and the largest of something.
+
+    Where devices share the samples each takes its own, after it has prepared what all have, and
+    what they send is as large as the sums, not as what these were computed from.
+    """
+    mesh = jax.sharding.get_abstract_mesh()
+    if SAMPLE_AXIS not in mesh.axis_names:
+        return function(whole, *batches)
+
+    def own(whole: Whole, *batches: PyTree) -> tuple[Sums, Array]:
+        sums, largest = function(prepare(whole), *batches)
+        # In a place of its own, the largest is part of the same message.
+        places = jnp.zeros(mesh.shape[SAMPLE_AXIS], largest.dtype)
+        places = places.at[jax.lax.axis_index(SAMPLE_AXIS)].set(largest)
+        # Every array would be a message, and a short one takes as long as a long one.
+        message, read = ravel_pytree((sums, places))
+        total, every = read(jax.lax.psum(message, SAMPLE_AXIS))  # type: ignore[no-untyped-call]
+        return total, every.max()
+
+    along = [PartitionSpec(SAMPLE_AXIS)] * len(batches)  # type: ignore[no-untyped-call]
+    everywhere = PartitionSpec()  # type: ignore[no-untyped-call]
+    shared = jax.shard_map(
+        own, in_specs=(everywhere, *along), out_specs=everywhere, check_vma=False
+    )
+    answer: tuple[Sums, Array] = shared(whole, *batches)
+    return answer
+
+
+class Objective(eqx.Module):
+    """What depends on the kind of machine that learns and on what its samples are."""
+
+    def batch(self, machine: PyTree, stored: PyTree, weight: Array) -> Batch:
+        """Make stored samples ready for learning."""
+        visible = stored.reshape(-1, *machine.visible_shape).astype(machine.coupling.dtype)
+        return Batch(machine.visible_units.of_values(visible), weight)
+
+    def gradient(
+        self, machine: Machine, pull_back: PullBack, data: Batch, samples: Batch
+    ) -> tuple[Parameters, GradientInfo]:
+        """Derive for the factors that `pull_back` leads to and for both biases."""
+        return log_likelihood_gradient(machine, pull_back, data, samples)
+
+    def watch(self, machine: PyTree, stored: PyTree, units: Array) -> Snapshot:
+        """Look at a few samples; `units` are those whose conditionals make the score."""
+        return snapshot(machine, stored, units)
+
+    def field_limit(self, machine: PyTree, stored: PyTree) -> float:
+        """Say beyond which field a training diverges.
+
+        Sensible weights stay far below: on average 1 for every visible unit.
+        """
+        largest = float(np.abs(np.asarray(stored, np.float64)).max(initial=1.0))
+        n_visible: int = math.prod(machine.visible_shape)
+        return 1000.0 + n_visible * largest**2
+
+
+class LogLikelihood(Objective):
+    """``E_data[log p(V)]``, the objective of the paper."""

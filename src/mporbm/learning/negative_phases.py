@@ -8,12 +8,13 @@ for; others keep their defaults.
 """
 
 from abc import abstractmethod
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from ..machine import Machine
 from ..machine.hash_rng import hash_split
@@ -21,8 +22,7 @@ from ..registry import Registry
 from ..sampling import Tempering, gibbs, independent_units
 from ..sampling.tempering import TemperingState
 from .gauge import precondition, step_shares
-from .gradient import Batch, gradient
-from .parameters import Parameters
+from .gradient import Batch, Parameters, gradient
 
 REPLICATED = -1
 """Stands for the axis of chains of an array that has none: every device has a copy of it."""
@@ -39,11 +39,13 @@ class NegativePhase(eqx.Module):
         self.n_gibbs = n_gibbs
 
     @abstractmethod
-    def init(self, key: Array, machine: Machine, n_chains: int) -> Any:
+    def init(self, key: Array, machine: Machine, n_chains: int) -> PyTree:
         """Give the state of the chains before the first update; `n_chains` is the batch size."""
 
     @abstractmethod
-    def step(self, key: Array, machine: Machine, state: Any, data: Batch) -> tuple[Any, Batch]:
+    def step(
+        self, key: Array, machine: Machine, state: PyTree, data: Batch
+    ) -> tuple[PyTree, Batch]:
         """Move the chains, and give samples of the model with weights that sum to 1.
 
         `data` has as many rows as there are chains, in the machine's precision; rows of weight 0
@@ -51,14 +53,14 @@ class NegativePhase(eqx.Module):
         other numbers of them plans again, by ``machine.unplanned().planned(n_rows)``.
         """
 
-    def chain_axes(self, state: Any) -> Any:
+    def chain_axes(self, state: PyTree) -> PyTree:
         """Give, for each array of a state, the axis of its chains, which devices share.
 
         To be overridden if chains do not lie along the first axis of every array.
         """
         return jax.tree.map(lambda _: 0, state)
 
-    def forget_gauge(self, state: Any) -> Any:
+    def forget_gauge(self, state: PyTree) -> PyTree:
         """Drop what a state holds in the shape of W's factors, after these were rebalanced.
 
         To be overridden by a phase with such a state; schemes call it at the end of an epoch.
@@ -117,10 +119,10 @@ class FastPersistentCD(NegativePhase):
     def __init__(
         self,
         n_gibbs: int = 1,
-        learning_rate: Any = 0.01,
+        learning_rate: ArrayLike = 0.01,
         gauge: bool = True,
         *,
-        bias_rate: Any = None,
+        bias_rate: ArrayLike | None = None,
     ):
         super().__init__(n_gibbs)
         self.learning_rate = jnp.asarray(learning_rate, float)
@@ -133,7 +135,7 @@ class FastPersistentCD(NegativePhase):
             independent_units(key, machine, (n_chains,)), Parameters.zeros_like(machine)
         )
 
-    def chain_axes(self, state: FastState) -> Any:
+    def chain_axes(self, state: FastState) -> PyTree:
         """The first; fast parameters have none."""
         replicated = jax.tree.map(lambda _: REPLICATED, state)
         return eqx.tree_at(lambda s: s.visible, replicated, 0)
@@ -186,7 +188,7 @@ class ParallelTempering(NegativePhase):
         """Chains at every temperature."""
         return self.tempering.init(key, machine, n_chains)
 
-    def chain_axes(self, state: TemperingState) -> Any:
+    def chain_axes(self, state: TemperingState) -> PyTree:
         """The one after that of the temperatures."""
         replicated = jax.tree.map(lambda _: REPLICATED, state)
         return eqx.tree_at(lambda s: s.visible, replicated, 1)

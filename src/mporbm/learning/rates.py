@@ -1,12 +1,12 @@
 """Learning rates: the automatic rule, and schedules."""
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..tensor import MPSBatch
+from ..tensor.arrays import Samples
 from .rule import Rates
 
 Schedule = Literal["constant", "linear", "cosine"]
@@ -16,7 +16,7 @@ BIAS_RATE = 0.05
 DISCRIMINATIVE = 10.0
 
 
-def automatic_rates(rows: NDArray[Any] | MPSBatch, n_updates: int | None = None) -> Rates:
+def automatic_rates(rows: Samples | MPSBatch, n_updates: int | None = None) -> Rates:
     """Rates from the scale of the data and the number of updates.
 
     While the weights are still small, an update multiplies their strongest pattern by
@@ -39,7 +39,7 @@ def automatic_rates(rows: NDArray[Any] | MPSBatch, n_updates: int | None = None)
     return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
 
 
-def label_rates(rows: NDArray[Any], generative_weight: float | None) -> Rates:
+def label_rates(rows: Samples, generative_weight: float | None) -> Rates:
     """Rates for ``log p(y | V)``, perhaps with a generative part of the objective.
 
     They are 10 times the automatic ones of a long training: gradients fall as labels are told
@@ -50,7 +50,7 @@ def label_rates(rows: NDArray[Any], generative_weight: float | None) -> Rates:
     return automatic_rates(rows) * min(DISCRIMINATIVE, most)
 
 
-def largest_variance(rows: NDArray[Any] | MPSBatch) -> float:
+def largest_variance(rows: Samples | MPSBatch) -> float:
     """The variance of the data along their first principal axis."""
     if isinstance(rows, MPSBatch):
         inner = np.asarray(rows.inner(rows), np.float64)

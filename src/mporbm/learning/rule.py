@@ -4,14 +4,13 @@ Lines 11-14 of Algorithm 1: ``velocity <- momentum velocity + rate g``,
 ``theta <- theta + velocity``.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
-from .parameters import Parameters
+from .gradient import Parameters
 
 
 class Rates(eqx.Module):
@@ -20,11 +19,11 @@ class Rates(eqx.Module):
     coupling: Array
     bias: Array
 
-    def __init__(self, coupling: Any, bias: Any):
+    def __init__(self, coupling: ArrayLike, bias: ArrayLike):
         self.coupling = jnp.asarray(coupling, float)
         self.bias = jnp.asarray(bias, float)
 
-    def __mul__(self, factor: Any) -> "Rates":
+    def __mul__(self, factor: ArrayLike) -> "Rates":
         return Rates(self.coupling * factor, self.bias * factor)
 
 
@@ -52,13 +51,13 @@ class UpdateRule(eqx.Module):
         self,
         *,
         gauge: bool = True,
-        momentum: Any = 0.5,
-        weight_decay: Any = 0.0,
-        sparsity_target: Any = 0.0,
-        sparsity_cost: Any = 0.0,
+        momentum: ArrayLike = 0.5,
+        weight_decay: ArrayLike = 0.0,
+        sparsity_target: ArrayLike = 0.0,
+        sparsity_cost: ArrayLike = 0.0,
     ):
         self.gauge = gauge
-        self.has_momentum = isinstance(momentum, jax.core.Tracer) or float(momentum) != 0.0
+        self.has_momentum = isinstance(momentum, jax.core.Tracer) or bool(momentum != 0.0)
         self.momentum = jnp.asarray(momentum, float)
         self.weight_decay = jnp.asarray(weight_decay, float)
         self.sparsity_target = jnp.asarray(sparsity_target, float)
@@ -75,6 +74,13 @@ class UpdateRule(eqx.Module):
         """Compute the new velocity ``momentum velocity + rate g``."""
         kept = self.momentum * velocity if self.has_momentum else 0.0
         return (kept + rate * ascent).astype(velocity.dtype)
+
+    def accelerate_biases(
+        self, velocity: Parameters, ascent: Parameters, rate: Array
+    ) -> list[Array]:
+        """Compute the new velocities of both biases."""
+        pairs = zip(velocity.biases, ascent.biases, strict=True)
+        return [self.accelerate(old, gradient, rate) for old, gradient in pairs]
 
     def decay(self, factor: Array, rate: Array) -> Array:
         """Shrink a factor by as much as momentum makes of a steady gradient of weight decay."""

@@ -5,7 +5,7 @@ import equinox as eqx
 from ..machine import Machine
 from ..registry import Registry
 from .algorithm import Algorithm, LearningState, Scheme
-from .parameters import n_factors
+from .gradient import n_factors
 
 SCHEMES: Registry[Scheme] = Registry()
 """What the parameter `scheme` of estimators may be."""

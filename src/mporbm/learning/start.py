@@ -7,22 +7,22 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
 from ..machine import Coupling, Machine, Units
 from ..registry import accepted
+from ..tensor.arrays import HostTensor, Samples
 
 
 def starting_machine(
     kind: type[Coupling],
-    rows: NDArray[Any],
+    rows: Samples,
     hidden_shape: Sequence[int],
     units: Units,
-    visible_bias: NDArray[Any] | None,
+    visible_bias: HostTensor | None,
     *,
     seed: int,
     key: Array,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> Machine:
     """Build a machine of small weights for samples like some rows.
 
@@ -40,7 +40,7 @@ def starting_machine(
     return Machine(coupling, visible_bias, visible_units=units)
 
 
-def with_unit_fields(machine: Machine, rows: NDArray[Any]) -> Machine:
+def with_unit_fields(machine: Machine, rows: Samples) -> Machine:
     """Scale W so that the hidden fields of the samples spread by 1, and centre them at 0.
 
     Labels teach W only as far as hidden units tell samples apart: of small weights, the gradient
@@ -60,5 +60,5 @@ def with_unit_fields(machine: Machine, rows: NDArray[Any]) -> Machine:
 
 
 @eqx.filter_jit
-def _hidden_fields(coupling: Coupling, visible: Any) -> Array:
+def _hidden_fields(coupling: Coupling, visible: np.ndarray) -> Array:
     return coupling.apply_transpose(visible)

@@ -11,8 +11,7 @@ from ..machine import Machine, MPOCoupling
 from ..tensor import MPO
 from ..tensor.balance import pad_ranks, trim_ranks
 from .algorithm import Algorithm, LearningState, Scheme, StepInfo, combine_infos, norm, split_for
-from .gradient import Batch, plan_update
-from .parameters import Parameters, n_factors
+from .gradient import Batch, Parameters, n_factors, plan_update
 from .rule import Rates
 from .schemes import SCHEMES
 
@@ -105,8 +104,7 @@ def _update_bond(
     step = (rate * ascent.factors[k]).astype(pair.dtype)
     moved = rule.decay(pair, rates.coupling) + step
     cores[k], cores[k + 1] = _split(moved, cores[k], cores[k + 1])
-    pairs = zip(state.velocity.biases, ascent.biases, strict=True)
-    velocities = [rule.accelerate(velocity, bias, rates.bias) for velocity, bias in pairs]
+    velocities = rule.accelerate_biases(state.velocity, ascent, rates.bias)
     old = machine.visible_bias, machine.hidden_bias
     theta = Parameters(tuple(cores), *(b + v for b, v in zip(old, velocities, strict=True)))
     velocity = Parameters(state.velocity.factors, *velocities)

@@ -6,12 +6,12 @@ of the layer that has fewer (2^n for n binary units), the memory that of a chunk
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ..tensor.check import check_integer
 from .machine import Machine
@@ -66,7 +66,7 @@ def _log_partition(machine: Machine) -> Array:
     return jax.nn.logsumexp(jax.lax.map(chunk_value, starts))
 
 
-def log_probability(machine: Machine, visible: Any) -> Array:
+def log_probability(machine: Machine, visible: ArrayLike) -> Array:
     """``log p(V) = -F(V) - log Z`` of each visible tensor of a batch."""
     return _check_machine(machine).unnormalized_log_probability(visible) - log_partition(machine)
 
@@ -190,7 +190,7 @@ def _chunks(
     return jnp.arange(0, n_states, size), chunk
 
 
-def _check_machine(machine: Any) -> Machine:
+def _check_machine(machine: object) -> Machine:
     if not isinstance(machine, Machine):
         raise TypeError(f"machine: expected a Machine, got {type(machine).__name__}.")
     return machine

@@ -1,12 +1,13 @@
 """The machine: energy, fields, conditionals and free energy (the paper's Eqs. 3-5 and Fig. 4)."""
 
 import math
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ..tensor import MPO
 from ..tensor.check import check_array, check_batch, check_key
@@ -53,8 +54,8 @@ class Machine(eqx.Module):
     def __init__(
         self,
         coupling: Coupling,
-        visible_bias: Any = None,
-        hidden_bias: Any = None,
+        visible_bias: ArrayLike | None = None,
+        hidden_bias: ArrayLike | None = None,
         visible_units: Units | None = None,
         hidden_units: Units | None = None,
     ):
@@ -98,7 +99,7 @@ class Machine(eqx.Module):
         """Return the same machine without the form that W was brought to."""
         return cast("Self", eqx.tree_at(lambda m: m.coupling, self, self.coupling.unplanned()))
 
-    def energy(self, visible: Any, hidden: Any) -> Array:
+    def energy(self, visible: ArrayLike, hidden: ArrayLike) -> Array:
         """``E(V, H)`` of each pair, the paper's Eq. (3) and Fig. 4 (a)-(d)."""
         v, h = self._check_visible(visible), self._check_hidden(hidden)
         batches = v.shape[: -len(self.visible_shape)], h.shape[: -len(self.hidden_shape)]
@@ -112,35 +113,35 @@ class Machine(eqx.Module):
         interaction = self._sum_visible(v * self.visible_field(h) - self.visible_units.potential(v))
         return -interaction - self._sum_hidden(h * self.hidden_bias)
 
-    def hidden_field(self, visible: Any) -> Array:
+    def hidden_field(self, visible: ArrayLike) -> Array:
         """``W^T(V) + C``, what each hidden unit feels."""
         return self.coupling.apply_transpose(visible) + self.hidden_bias
 
-    def visible_field(self, hidden: Any) -> Array:
+    def visible_field(self, hidden: ArrayLike) -> Array:
         """``W(H) + B``, what each visible unit feels."""
         return self.coupling.apply(hidden) + self.visible_bias
 
-    def hidden_mean(self, visible: Any) -> Array:
+    def hidden_mean(self, visible: ArrayLike) -> Array:
         """``p(H = 1 | V) = sigmoid(W^T(V) + C)``, the paper's Eq. (5) and Fig. 4 (f)."""
         return self.hidden_units.mean(self.hidden_field(visible))
 
-    def visible_mean(self, hidden: Any) -> Array:
+    def visible_mean(self, hidden: ArrayLike) -> Array:
         """``E[V | H]``: ``sigmoid(W(H) + B)`` for Bernoulli units, Eq. (4) and Fig. 4 (e)."""
         return self.visible_units.mean(self.visible_field(hidden))
 
-    def sample_hidden(self, key: Array, visible: Any) -> Array:
+    def sample_hidden(self, key: Array, visible: ArrayLike) -> Array:
         """A draw from ``p(H | V)``."""
         return self.hidden_units.sample(check_key(key), self.hidden_field(visible))
 
-    def sample_visible(self, key: Array, hidden: Any) -> Array:
+    def sample_visible(self, key: Array, hidden: ArrayLike) -> Array:
         """A draw from ``p(V | H)``."""
         return self.visible_units.sample(check_key(key), self.visible_field(hidden))
 
-    def resampled_field(self, key: Array, visible: Any) -> Array:
+    def resampled_field(self, key: Array, visible: ArrayLike) -> Array:
         """What visible units feel after a draw from ``p(H | V)``: half a Gibbs step."""
         return self.visible_field(self.sample_hidden(key, visible))
 
-    def free_energy(self, visible: Any) -> Array:
+    def free_energy(self, visible: ArrayLike) -> Array:
         """``F(V) = -log sum_H exp(-E(V, H))``.
 
         For Bernoulli units ``-<V, B> - sum softplus(W^T(V) + C)``.
@@ -149,13 +150,13 @@ class Machine(eqx.Module):
         own = self._sum_visible(v * self.visible_bias - self.visible_units.potential(v))
         return -own - self._sum_hidden(self.hidden_units.log_partition(self.hidden_field(v)))
 
-    def hidden_free_energy(self, hidden: Any) -> Array:
+    def hidden_free_energy(self, hidden: ArrayLike) -> Array:
         """``-log sum_V exp(-E(V, H))``: the free energy with the visible layer summed out."""
         h = self._check_hidden(hidden)
         own = self._sum_hidden(h * self.hidden_bias)
         return -own - self._sum_visible(self.visible_units.log_partition(self.visible_field(h)))
 
-    def unnormalized_log_probability(self, visible: Any) -> Array:
+    def unnormalized_log_probability(self, visible: ArrayLike) -> Array:
         """``log p(V) + log Z = -F(V)``."""
         return -self.free_energy(visible)
 
@@ -173,10 +174,10 @@ class Machine(eqx.Module):
             self.hidden_units.reshape(self.hidden_shape, coupling.hidden_shape),
         )
 
-    def _check_visible(self, visible: Any) -> Array:
+    def _check_visible(self, visible: ArrayLike) -> Array:
         return check_batch("visible", visible, self.visible_shape, self.coupling.dtype)
 
-    def _check_hidden(self, hidden: Any) -> Array:
+    def _check_hidden(self, hidden: ArrayLike) -> Array:
         return check_batch("hidden", hidden, self.hidden_shape, self.coupling.dtype)
 
     def _sum_visible(self, terms: Array) -> Array:
@@ -186,14 +187,14 @@ class Machine(eqx.Module):
         return terms.sum(axis=tuple(range(-len(self.hidden_shape), 0)))
 
 
-def _check_coupling(coupling: Any) -> Coupling:
+def _check_coupling(coupling: object) -> Coupling:
     if not isinstance(coupling, Coupling):
         hint = "; wrap it in MPOCoupling(...)" if isinstance(coupling, MPO) else ""
         raise TypeError(f"coupling: expected a Coupling, got {type(coupling).__name__}{hint}.")
     return coupling
 
 
-def _bias(name: str, value: Any, shape: tuple[int, ...], coupling: Coupling) -> Array:
+def _bias(name: str, value: ArrayLike | None, shape: tuple[int, ...], coupling: Coupling) -> Array:
     if value is None:
         # Not zeros of JAX, which would compile a program for each shape.
         zeros: Array = jax.device_put(np.zeros(shape, coupling.dtype))
@@ -201,7 +202,7 @@ def _bias(name: str, value: Any, shape: tuple[int, ...], coupling: Coupling) -> 
     return check_array(name, value, shape).astype(coupling.dtype)
 
 
-def _units(name: str, units: Any, shape: tuple[int, ...], coupling: Coupling) -> Units:
+def _units(name: str, units: object, shape: tuple[int, ...], coupling: Coupling) -> Units:
     if units is None:
         return Bernoulli()
     if not isinstance(units, Units):

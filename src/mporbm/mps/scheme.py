@@ -25,10 +25,8 @@ from ..learning.algorithm import (
     norm,
 )
 from ..learning.gauge import ridge_solve
-from ..learning.gradient import Batch
+from ..learning.gradient import Batch, Objective, Parameters, n_factors
 from ..learning.monitor import Snapshot
-from ..learning.objective import Objective
-from ..learning.parameters import Parameters, n_factors
 from ..learning.rule import Rates, UpdateRule
 from ..machine.hash_rng import hash_split
 from ..tensor import MPO, MPS, MPSBatch

@@ -5,8 +5,6 @@ units that are known, their values. The paper completes images by one pass up an
 `reconstruct`.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -204,12 +202,12 @@ def _variance(machine: Model, mean: States) -> States:
     return machine.visible_units.total_variance(mean, jnp.zeros((), mean.dtype))
 
 
-def _visible_units(machine: Model) -> Any:
+def _visible_units(machine: Model) -> Units:
     """The place where a model keeps the units of the data."""
     return (machine.lowest if isinstance(machine, DeepBelief) else machine).visible_units
 
 
-def _is_units(node: Any) -> bool:
+def _is_units(node: object) -> bool:
     return isinstance(node, Units)
 
 

@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from ..learning import LearningState
-from ..learning.device_sums import AXIS
+from ..learning.gradient import SAMPLE_AXIS
 from ..learning.negative_phases import REPLICATED, NegativePhase
 
 
@@ -36,16 +36,16 @@ class Team:
         if jax.process_count() == 1:
             # Nobody has asked for the others: as many as share a batch equally.
             n_used = max(n for n in range(1, len(devices) + 1) if batch_size % n == 0)
-            return cls(Mesh(np.array(devices[:n_used]), (AXIS,))) if n_used > 1 else None
+            return cls(Mesh(np.array(devices[:n_used]), (SAMPLE_AXIS,))) if n_used > 1 else None
         if batch_size % len(devices):
             raise ValueError(
                 f"batch_size={batch_size}: expected a multiple of {len(devices)}, the number of "
                 f"devices of all processes, which share every batch equally."
             )
-        return cls(Mesh(np.array(devices), (AXIS,)))
+        return cls(Mesh(np.array(devices), (SAMPLE_AXIS,)))
 
     def at_work(self) -> AbstractContextManager[Any]:
-        """Within this context programs know of the team (`mporbm.learning.device_sums`)."""
+        """Within this context programs know of the team (`mporbm.learning.gradient`)."""
         return jax.sharding.use_abstract_mesh(self.mesh.abstract_mesh)
 
     def share(self, batch_size: int) -> slice:
@@ -59,7 +59,7 @@ class Team:
 
     def batches(self, tree: Any) -> Any:
         """Arrays (n_batches, this process's share of a batch, ...) as those of whole batches."""
-        return jax.tree.map(lambda array: self._put(array, None, AXIS), tree)
+        return jax.tree.map(lambda array: self._put(array, None, SAMPLE_AXIS), tree)
 
     def spread(self, phase: NegativePhase, state: LearningState) -> LearningState:
         """The first process's state of learning: parameters everywhere, chains shared out."""
@@ -86,7 +86,11 @@ class Team:
 
     def _shardings(self, phase: NegativePhase, state: LearningState) -> LearningState:
         def along(axis: int) -> NamedSharding:
-            return self._sharding() if axis == REPLICATED else self._sharding(*[None] * axis, AXIS)
+            return (
+                self._sharding()
+                if axis == REPLICATED
+                else self._sharding(*[None] * axis, SAMPLE_AXIS)
+            )
 
         same: LearningState = jax.tree.map(lambda _: along(REPLICATED), state)
         chains = jax.tree.map(along, phase.chain_axes(state.chains))

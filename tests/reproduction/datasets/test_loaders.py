@@ -311,6 +311,7 @@ def test_other_drivface(faces, put, change, reason):
     assert str(e.value).startswith(f"{path}: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

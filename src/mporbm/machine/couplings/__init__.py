@@ -10,12 +10,11 @@ coupling             machine W(i_1..i_d, j_1..j_d)                           pap
 ==================== ======= =============================================== ==========
 """
 
-from .base import COUPLINGS, Coupling
+from .base import COUPLINGS, Coupling, PlannedCoupling
 from .cp import CPCoupling
 from .dense import DenseCoupling
 from .kronecker import KroneckerCoupling
 from .mpo import MPOCoupling
-from .planned import PlannedCoupling
 
 __all__ = [
     "COUPLINGS",

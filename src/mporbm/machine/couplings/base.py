@@ -2,15 +2,17 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike
 
 from ...registry import Registry
+from ...tensor.arrays import DType, Samples
 from ...tensor.check import check_batch
 from ...tensor.index import Order
 from ...tensor.matmul import N_USES, MatmulForm, MergedMPO, Plan, flatten_batch, make_plan
@@ -52,22 +54,22 @@ class Coupling(eqx.Module):
 
     @classmethod
     @abstractmethod
-    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> Self:
+    def from_factors(cls, factors: Sequence[ArrayLike], n_visible_modes: int) -> Self:
         """Build the coupling from its `factors`, as model files keep them."""
 
     @classmethod
     def from_data(
-        cls, rng: np.random.Generator, rows: NDArray[Any], hidden_shape: Sequence[int]
+        cls, rng: np.random.Generator, rows: Samples, hidden_shape: Sequence[int]
     ) -> Self | None:
         """Build small weights that look where samples vary; None if there is no way to."""
         return None
 
     @property
-    def factors(self) -> tuple[Any, ...]:
+    def factors(self) -> tuple[PyTree, ...]:
         """The arrays that learning moves, in the order of the nodes."""
         return tuple(jax.tree.leaves(self))
 
-    def with_factors(self, factors: Sequence[Any]) -> "Coupling":
+    def with_factors(self, factors: Sequence[PyTree]) -> "Coupling":
         """Build the same coupling with other factors."""
         coupling: Coupling = jax.tree.unflatten(jax.tree.structure(self), factors)
         return coupling
@@ -91,9 +93,10 @@ class Coupling(eqx.Module):
         return sum(array.size for array in self.factors)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """The floating-point type of the weights."""
-        return self.factors[0].dtype
+        dtype: DType = self.factors[0].dtype
+        return dtype
 
     def plan(self, n_rows: int, n_uses: int = N_USES) -> Plan:
         """How W is best multiplied `n_uses` times with batches of `n_rows`."""
@@ -107,14 +110,14 @@ class Coupling(eqx.Module):
         """W in the form that is best for `n_uses` products with batches of `n_rows`."""
         return MergedMPO.from_nodes(self.nodes(), self.plan(n_rows, n_uses))
 
-    def apply(self, hidden: Any) -> Array:
+    def apply(self, hidden: ArrayLike) -> Array:
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
         batch = check_batch("hidden", hidden, self.hidden_shape, self.dtype)
         leading, flat = flatten_batch(batch, len(self.hidden_shape))
         result, _ = self.product(len(flat), n_uses=1).contract_columns(flat)
         return result.reshape(*leading, *self.visible_shape)
 
-    def apply_transpose(self, visible: Any) -> Array:
+    def apply_transpose(self, visible: ArrayLike) -> Array:
         """``W^T(V)`` for a batch: (..., I_1..I_d) -> (..., J_1..J_e)."""
         batch = check_batch("visible", visible, self.visible_shape, self.dtype)
         leading, flat = flatten_batch(batch, len(self.visible_shape))
@@ -133,6 +136,60 @@ class Coupling(eqx.Module):
 
     def _hidden_indices(self) -> tuple[str, ...]:
         return index_names("j", len(self.hidden_shape))
+
+
+class PlannedCoupling(Coupling):
+    """A coupling with what all its products share: made once, before they are repeated.
+
+    For sampling: its factors are those of `coupling`, its leaves are not.
+    """
+
+    coupling: Coupling
+    merged: MatmulForm
+
+    @property
+    def visible_shape(self) -> tuple[int, ...]:
+        """(I_1..I_d)."""
+        return self.coupling.visible_shape
+
+    @property
+    def hidden_shape(self) -> tuple[int, ...]:
+        """(J_1..J_e)."""
+        return self.coupling.hidden_shape
+
+    def unplanned(self) -> Coupling:
+        """Return the coupling that is planned."""
+        return self.coupling
+
+    def parts(self) -> tuple[Coupling, ...]:
+        """Return those of the coupling."""
+        return self.coupling.parts()
+
+    def nodes(self) -> list[Node]:
+        """Return those of the coupling."""
+        return self.coupling.nodes()
+
+    def to_mpo(self) -> Coupling:
+        """The same W as an MPO."""
+        return self.coupling.to_mpo()
+
+    @classmethod
+    def from_factors(cls, factors: Sequence[ArrayLike], n_visible_modes: int) -> Self:
+        """Refuse: what is planned is not kept."""
+        raise TypeError("PlannedCoupling: expected the factors of the coupling that is planned.")
+
+    @property
+    def factors(self) -> tuple[PyTree, ...]:
+        """The factors of the coupling."""
+        return self.coupling.factors
+
+    def with_factors(self, factors: Sequence[PyTree]) -> Coupling:
+        """Build the coupling with other factors, which is not planned."""
+        return self.coupling.with_factors(factors)
+
+    def product(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
+        """The form that was made."""
+        return self.merged
 
 
 COUPLINGS: Registry[Coupling] = Registry()

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
+from numpy.typing import ArrayLike
 
 from ...tensor import MPO
 from ...tensor.check import check_array, check_integer, check_sequence, check_shape
@@ -26,7 +28,7 @@ class CPCoupling(Coupling):
     visible_factors: tuple[Array, ...]
     hidden_factor: Array
 
-    def __init__(self, visible_factors: Sequence[Any], hidden_factor: Any):
+    def __init__(self, visible_factors: Sequence[ArrayLike], hidden_factor: ArrayLike):
         check_sequence("visible_factors", visible_factors, "matrices")
         named = {f"visible_factors[{k}]": factor for k, factor in enumerate(visible_factors)}
         *first, last = check_matrices({**named, "hidden_factor": hidden_factor})
@@ -47,7 +49,7 @@ class CPCoupling(Coupling):
         rank: int,
         *,
         std: float = 0.01,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> Self:
         """Normal factors scaled so that the entries of W have standard deviation `std`."""
         visible = check_shape("visible_shape", visible_shape)
@@ -64,7 +66,7 @@ class CPCoupling(Coupling):
         return cls(visible_factors, hidden_factor)
 
     @classmethod
-    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> Self:
+    def from_factors(cls, factors: Sequence[ArrayLike], n_visible_modes: int) -> Self:
         """Build the coupling from the visible factors and, last, the hidden one."""
         return cls(factors[:-1], factors[-1])
 
@@ -99,7 +101,7 @@ class CPCoupling(Coupling):
         return MPOCoupling(MPO(cores))
 
 
-def check_matrices(named: dict[str, Any]) -> tuple[Array, ...]:
+def check_matrices(named: dict[str, ArrayLike]) -> tuple[Array, ...]:
     """Check that arrays are matrices with at least one entry, and bring them to one precision."""
     arrays = [check_array(name, matrix) for name, matrix in named.items()]
     for name, array in zip(named, arrays, strict=True):

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import DTypeLike
+from numpy.typing import ArrayLike
 
 from ...tensor import MPO
 from ...tensor.check import check_array, check_integer, check_shape
@@ -31,7 +33,7 @@ class DenseCoupling(Coupling):
     weights: Array
     n_visible_modes: int = eqx.field(static=True)
 
-    def __init__(self, weights: Any, n_visible_modes: int | None = None):
+    def __init__(self, weights: ArrayLike, n_visible_modes: int | None = None):
         self.weights = check_array("weights", weights)
         check_shape("weights.shape", self.weights.shape)
         if n_visible_modes is None:
@@ -56,7 +58,7 @@ class DenseCoupling(Coupling):
         hidden_shape: Sequence[int],
         *,
         std: float = 0.01,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> Self:
         """Normal weights of standard deviation `std`."""
         visible = check_shape("visible_shape", visible_shape)
@@ -65,7 +67,7 @@ class DenseCoupling(Coupling):
         return cls(weights, len(visible))
 
     @classmethod
-    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> Self:
+    def from_factors(cls, factors: Sequence[ArrayLike], n_visible_modes: int) -> Self:
         """Build the coupling from its only factor."""
         return cls(factors[0], n_visible_modes)
 

@@ -1,13 +1,15 @@
 """The Kronecker coupling of the matrix-variate RBM (Fig. 4 c)."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jax.typing import DTypeLike
+from numpy.typing import ArrayLike
 
 from ...tensor import MPO
+from ...tensor.arrays import Samples
 from ...tensor.check import check_paired_shapes, check_sequence
 from ...tensor.network import Node
 from ...tensor.random import factor_std, normal_arrays
@@ -26,7 +28,7 @@ class KroneckerCoupling(Coupling):
 
     matrices: tuple[Array, ...]
 
-    def __init__(self, factors: Sequence[Any]):
+    def __init__(self, factors: Sequence[ArrayLike]):
         check_sequence("factors", factors, "matrices")
         named = {f"factors[{k}]": factor for k, factor in enumerate(factors)}
         self.matrices = check_matrices(named)
@@ -39,7 +41,7 @@ class KroneckerCoupling(Coupling):
         hidden_shape: Sequence[int],
         *,
         std: float = 0.01,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> Self:
         """Normal factors scaled so that the entries of W have standard deviation `std`."""
         visible, hidden = check_paired_shapes(
@@ -49,13 +51,13 @@ class KroneckerCoupling(Coupling):
         return cls(normal_arrays(key, list(zip(visible, hidden, strict=True)), scale, dtype))
 
     @classmethod
-    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> Self:
+    def from_factors(cls, factors: Sequence[ArrayLike], n_visible_modes: int) -> Self:
         """Build the coupling from one matrix for each mode."""
         return cls(factors)
 
     @classmethod
     def from_data(
-        cls, rng: np.random.Generator, rows: NDArray[Any], hidden_shape: Sequence[int]
+        cls, rng: np.random.Generator, rows: Samples, hidden_shape: Sequence[int]
     ) -> Self:
         """Build the best Kronecker product of random combinations of samples."""
         visible, hidden = check_paired_shapes(

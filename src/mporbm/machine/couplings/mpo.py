@@ -1,13 +1,15 @@
 """The coupling of the paper: a matrix product operator (Fig. 4 d)."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jax.typing import DTypeLike
+from numpy.typing import ArrayLike
 
 from ...tensor import MPO, Truncation
+from ...tensor.arrays import Samples
 from ...tensor.balance import rebalance_if_needed, used_ranks
 from ...tensor.check import check_paired_shapes
 from ...tensor.network import Node
@@ -35,7 +37,7 @@ class MPOCoupling(Coupling):
         *,
         std: float = 0.01,
         boundary: Boundary = "open",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> Self:
         """Normal cores; the parameters are those of `MPO.random`."""
         visible, hidden = check_paired_shapes(
@@ -44,7 +46,7 @@ class MPOCoupling(Coupling):
         return cls(MPO.random(key, visible, hidden, rank, std=std, boundary=boundary, dtype=dtype))
 
     @classmethod
-    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> Self:
+    def from_factors(cls, factors: Sequence[ArrayLike], n_visible_modes: int) -> Self:
         """Build the coupling from its cores."""
         return cls(MPO(factors))
 
@@ -52,7 +54,7 @@ class MPOCoupling(Coupling):
     def from_data(
         cls,
         rng: np.random.Generator,
-        rows: NDArray[Any],
+        rows: Samples,
         hidden_shape: Sequence[int],
         rank: Sequence[int] = (),
         boundary: Boundary = "open",
@@ -94,7 +96,7 @@ class MPOCoupling(Coupling):
         return self if balanced is self.mpo else MPOCoupling(balanced)
 
 
-def _check_mpo(mpo: Any) -> MPO:
+def _check_mpo(mpo: object) -> MPO:
     if not isinstance(mpo, MPO):
         hint = "; pass its .train" if isinstance(mpo, Truncation) else ""
         raise TypeError(f"mpo: expected an MPO, got {type(mpo).__name__}{hint}.")

@@ -6,14 +6,16 @@ layer is an array; the last axes of fields and states are those of the layer, th
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jax.typing import DTypeLike
 
 from ...registry import Registry
+from ...tensor.arrays import HostTensor, Samples
 
 SMALLEST_NOISE = 1e-4
 """The least noise that `Units.fit_noise` finds."""
@@ -64,7 +66,7 @@ class Units(eqx.Module):
         """Terms of the entropy of a layer with given means, one for each unit."""
 
     @abstractmethod
-    def base_bias(self, rows: Any) -> NDArray[Any]:
+    def base_bias(self, rows: Samples) -> HostTensor:
         """The bias of independent units whose means are those of samples `rows`.
 
         Half a sample of each state keeps the biases of states that never occur finite.
@@ -89,7 +91,7 @@ class Units(eqx.Module):
         return {}
 
     @classmethod
-    def from_file_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_file_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Build units from what `file_arrays` listed."""
         return cls()
 
@@ -125,7 +127,7 @@ class Units(eqx.Module):
         """The number of states of a layer; None if they cannot be listed."""
         return None
 
-    def states(self, numbers: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    def states(self, numbers: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """The states of a layer with some of the numbers 0, 1, .. `n_states` - 1."""
         raise NotImplementedError(f"The states of {type(self).__name__} units cannot be listed.")
 

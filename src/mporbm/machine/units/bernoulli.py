@@ -1,15 +1,15 @@
 """Binary units."""
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import entr
-from numpy.typing import NDArray
+from jax.typing import DTypeLike
 
+from ...tensor.arrays import HostTensor, Samples
 from ..hash_rng import hash_bits
 from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds, observed_mean
 
@@ -54,7 +54,7 @@ class Bernoulli(Units):
         """``-m log m - (1 - m) log(1 - m)``."""
         return entr(mean) + entr(1.0 - mean)
 
-    def base_bias(self, rows: Any) -> NDArray[Any]:
+    def base_bias(self, rows: Samples) -> HostTensor:
         """The log-odds of the base rates."""
         rate = np.clip(rows.mean(axis=0, dtype=np.float64), 0.0, 1.0)
         rate = (rate * len(rows) + 0.5) / (len(rows) + 1.0)
@@ -77,7 +77,7 @@ class Bernoulli(Units):
         """``2^n`` for n units."""
         return int(2 ** math.prod(shape))
 
-    def states(self, numbers: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    def states(self, numbers: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """The binary digits of each number, highest first."""
         shifts = jnp.arange(math.prod(shape) - 1, -1, -1)
         digits = (numbers[:, None] >> shifts) & 1

@@ -1,7 +1,6 @@
 """Categorical units (Potts): of each group of units exactly one is on."""
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import entr
-from numpy.typing import NDArray
+from jax.typing import DTypeLike
 
+from ...tensor.arrays import HostTensor, Samples
 from ..hash_rng import hash_bits
 from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds
 
@@ -61,7 +61,7 @@ class Categorical(Units):
         """``-m_k log m_k``."""
         return entr(mean)
 
-    def base_bias(self, rows: Any) -> NDArray[Any]:
+    def base_bias(self, rows: Samples) -> HostTensor:
         """The logarithms of the frequencies."""
         rate = np.clip(rows.mean(axis=0, dtype=np.float64), 0.0, 1.0)
         count = (rate * len(rows) + 0.5).reshape(-1, self._size(rate.shape))
@@ -105,7 +105,7 @@ class Categorical(Units):
         k = self._size(shape)
         return int(k ** (math.prod(shape) // k))
 
-    def states(self, numbers: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    def states(self, numbers: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """The digits to the base K of each number, highest first, one-hot."""
         k = self._size(shape)
         places = k ** np.arange(math.prod(shape) // k - 1, -1, -1)
@@ -121,6 +121,6 @@ class Categorical(Units):
         return array.reshape(*array.shape[:-1], -1, self._size(array.shape))
 
 
-def _one_hot(chosen: Array, n_categories: int, dtype: Any, shape: tuple[int, ...]) -> Array:
+def _one_hot(chosen: Array, n_categories: int, dtype: DTypeLike, shape: tuple[int, ...]) -> Array:
     states: Array = jax.nn.one_hot(chosen, n_categories, dtype=dtype)
     return states.reshape(shape)

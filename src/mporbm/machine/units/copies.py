@@ -1,12 +1,10 @@
 """Sums of units that feel the same field, as the doubled layers of pre-training do."""
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
-from numpy.typing import NDArray
 
+from ...tensor.arrays import HostTensor, Samples
 from .base import Units
 
 
@@ -52,7 +50,7 @@ class Copies(Units):
         """The entropy of all copies."""
         return self.n_copies * self.unit.entropy(mean / self.n_copies)
 
-    def base_bias(self, rows: Any) -> NDArray[Any]:
+    def base_bias(self, rows: Samples) -> HostTensor:
         """The bias of the unit: samples are values of one copy."""
         return self.unit.base_bias(rows)
 

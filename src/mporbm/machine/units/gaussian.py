@@ -1,15 +1,16 @@
 """Real units."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from ...tensor.arrays import HostTensor, Samples
 from ...tensor.check import check_array
 from .base import SMALLEST_NOISE, UNITS, Observation, Units, observed_mean
 
@@ -29,7 +30,7 @@ class Gaussian(Units):
     log_variance: Array
     learnable: bool = eqx.field(static=True)
 
-    def __init__(self, variance: Any = 1.0, learnable: bool = False):
+    def __init__(self, variance: ArrayLike = 1.0, learnable: bool = False):
         value = check_array("variance", variance)
         if not isinstance(value, jax.core.Tracer) and not bool(np.all(np.asarray(value) > 0)):
             raise ValueError(
@@ -45,7 +46,7 @@ class Gaussian(Units):
         return {"log_variance": self.log_variance}
 
     @classmethod
-    def from_file_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_file_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Build units of the variance in a file."""
         # What is too large is found infinite and refused, without a warning.
         with np.errstate(over="ignore"):
@@ -83,7 +84,7 @@ class Gaussian(Units):
         terms = 0.5 * (1.0 + jnp.log(2.0 * jnp.pi * self.variance))
         return jnp.broadcast_to(terms, mean.shape)
 
-    def base_bias(self, rows: Any) -> NDArray[Any]:
+    def base_bias(self, rows: Samples) -> HostTensor:
         """The mean of the samples over the variance."""
         return np.asarray(rows.mean(axis=0, dtype=np.float64) / np.asarray(self.variance))
 

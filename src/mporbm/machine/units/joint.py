@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jax.typing import DTypeLike
 
+from ...tensor.arrays import HostTensor, Samples
 from ..hash_rng import hash_split
 from .base import Observation, Units
 
@@ -86,7 +86,7 @@ class JointUnits(Units):
         """The terms of each part."""
         return self._each("log_density", state, field)
 
-    def base_bias(self, rows: Any) -> NDArray[Any]:
+    def base_bias(self, rows: Samples) -> HostTensor:
         """The biases of each part."""
         columns = [rows[..., a:b] for a, b in self._bounds()]
         pairs = zip(self.parts, columns, strict=True)
@@ -134,7 +134,7 @@ class JointUnits(Units):
         counts = [part.n_states((n,)) for part, n in zip(self.parts, self.sizes, strict=True)]
         return reduce(lambda m, n: None if m is None or n is None else m * n, counts)
 
-    def states(self, numbers: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    def states(self, numbers: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """All states of the last part for each state of those before it."""
         found: list[Array] = []
         for part, size in zip(reversed(self.parts), reversed(self.sizes), strict=True):
