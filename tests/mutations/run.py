@@ -28,18 +28,24 @@ PACKAGE = ROOT / "src" / "mporbm"
 TESTS_OF = {
     "tensor/train.py": ["tensor/test_train.py", "tensor/test_mpo.py"],
     "tensor/environments.py": ["tensor/test_train.py", "tensor/test_batch.py", "mps"],
+    "tensor/mps.py": ["tensor/test_batch.py", "tensor/test_train.py"],
     "tensor/network.py": ["learning/test_gauge.py"],
     "tensor/random.py": ["tensor/test_train.py", "machine/test_coupling.py"],
-    "tensor/ranks.py": ["tensor/test_svd.py", "tensor/test_mpo.py"],
-    "machine/coupling.py": ["machine/test_coupling.py", "machine/test_machine.py"],
+    "tensor/ranks.py": ["tensor/test_truncation.py", "tensor/test_mpo.py"],
+    "machine/couplings/": ["machine/test_coupling.py", "machine/test_machine.py"],
+    "machine/units/": ["machine/test_units.py"],
     "machine/hash_rng.py": ["machine/test_bits.py"],
     "sampling/gibbs.py": ["sampling/test_kernel.py", "sampling/test_sampling.py"],
     "sampling/tempering.py": ["sampling/test_sampling.py"],
+    "learning/algorithm.py": ["learning/test_algorithm_1.py", "learning/test_gauge.py"],
+    "learning/schemes.py": ["learning/test_algorithm_1.py"],
+    "learning/two_site.py": ["learning/test_gradient.py", "learning/test_likelihood.py"],
+    "learning/rule.py": ["learning/test_algorithm_1.py", "learning/test_gauge.py"],
     "learning/negative_phases.py": ["learning/test_negative.py"],
     "learning/rates.py": ["training/test_loop.py"],
     "learning/start.py": ["training/test_loop.py"],
 }
-"""Tests that know a module best, if they are not called like it."""
+"""Tests that know a module, or those of a folder, best, if they are not called like it."""
 FURTHER = {"learning": ["training", "estimators/test_estimators.py", "mps"]}
 """What tests a folder beside the folder of the same name."""
 SECONDS = 1800.0
@@ -48,9 +54,9 @@ SECONDS = 1800.0
 def stages(mutation: Mutation) -> Iterator[tuple[str, list[str]]]:
     """Which tests to run, the likeliest to notice first."""
     tests = ROOT / "tests"
-    folder, module = mutation.file.split("/")
-    own = [tests / folder / f"test_{module}"]
-    own = [tests / path for path in TESTS_OF[mutation.file]] if mutation.file in TESTS_OF else own
+    folder, *_, module = mutation.file.split("/")
+    known = [paths for place, paths in TESTS_OF.items() if mutation.file.startswith(place)]
+    own = [tests / path for path in (known[0] if known else [f"{folder}/test_{module}"])]
     if found := [str(path) for path in own if path.exists()]:
         yield "its module", found
     yield "its folder", [str(tests / path) for path in (folder, *FURTHER.get(folder, []))]

@@ -48,6 +48,10 @@ TENSOR = [
 ]
 
 MACHINE = [
+    Mutation("machine/units/categorical.py", "jax.nn.softmax(self._groups(field), axis=-1)", "jax.nn.sigmoid(self._groups(field))"),
+    Mutation("machine/units/categorical.py", "- jnp.log(-jnp.log(uniform))", "+ jnp.log(-jnp.log(uniform))"),
+    Mutation("machine/exact.py", "jnp.where(numbers < n_states, 0.0, -jnp.inf)", "jnp.where(numbers < n_states, 0.0, 0.0)"),
+    Mutation("machine/exact.py", "log_weights - free_energy(states) - log_z", "log_weights - free_energy(states)"),
     Mutation("machine/units/bernoulli.py", "jax.nn.sigmoid(-jnp.abs(precise))", "jax.nn.sigmoid(jnp.abs(precise))"),
     Mutation("machine/units/bernoulli.py", "+ 0.5) * 2.0**-32", "+ 0.5) * 2.0**-33"),
     Mutation("machine/units/gaussian.py", "state * (state / (2.0 * self.variance))", "state * (state / self.variance)"),
@@ -94,6 +98,18 @@ SAMPLING = [
 ]
 
 LEARNING = [
+    Mutation("learning/rule.py", "kept = self.momentum * velocity if", "kept = velocity if"),
+    Mutation("learning/rule.py", "(kept + rate * ascent)", "(kept - rate * ascent)"),
+    Mutation("learning/rule.py", "/ (1.0 - self.momentum)", "* (1.0 - self.momentum)"),
+    Mutation("learning/rule.py", "(self.sparsity_target - hidden_rate)", "(hidden_rate - self.sparsity_target)"),
+    Mutation("learning/algorithm.py", "+ share[c] * steps[c]", "+ steps[c]"),
+    Mutation("learning/algorithm.py", "            former[c] = coupling\n", ""),
+    Mutation("learning/algorithm.py", "state, info = algorithm.update(group_key, state, data, rates, group)", "_, info = algorithm.update(group_key, state, data, rates, group)"),
+    Mutation("learning/algorithm.py", "split_for(key, len(groups)), strict=True", "[key] * len(groups), strict=True"),
+    Mutation("learning/schemes.py", "for c in range(max(sizes))", "for c in range(min(sizes))"),
+    Mutation("learning/two_site.py", "values[:s, None] * v[:s]", "v[:s]"),
+    Mutation("learning/two_site.py", '"rijs,sklt->rikjlt"', '"rijs,sklt->rkijlt"'),
+    Mutation("learning/two_site.py", "/ (1.0 - rule.momentum)", "* 1.0"),
     Mutation("learning/gauge.py", "relative * jnp.trace(matrix)", "1e5 * relative * jnp.trace(matrix)"),
     Mutation("learning/gauge.py", "1.0 / moved_parts.count(parts[k])", "1.0"),
     Mutation("tensor/balance.py", "enumerate(map(np.sqrt, values))", "enumerate(values)"),
