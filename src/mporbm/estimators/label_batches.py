@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +22,13 @@ def _mixed(machine: Machine, visible: Array, of_fields: Callable[[Array], Array]
 
 
 @compiled
-def probability(machine: Machine, visible: Array, key: Any) -> Array:
+def probability(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute ``p(H = 1 | V)`` with the label summed out."""
     return _mixed(machine, visible, machine.hidden_units.mean)
 
 
 @compiled
-def field(machine: Machine, visible: Array, key: Any) -> Array:
+def field(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute the mean field of each hidden unit over the labels."""
     return _mixed(machine, visible, lambda fields: fields)
 
@@ -47,13 +46,13 @@ def state(machine: Machine, visible: Array, key: Array) -> Array:
 
 
 @compiled
-def logits(machine: Machine, visible: Array, key: Any) -> Array:
+def logits(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute ``log p(y | V)`` of each label, up to a constant."""
     return label_logits(machine, visible)
 
 
 @compiled
-def up_and_down(machine: Machine, visible: Array, key: Any) -> Array:
+def up_and_down(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute ``E[V | E[H | V]]`` with the label summed out."""
     hidden = _mixed(machine, visible, machine.hidden_units.mean)
     passed = machine.visible_mean(hidden.reshape(len(visible), -1))
@@ -61,7 +60,7 @@ def up_and_down(machine: Machine, visible: Array, key: Any) -> Array:
 
 
 @compiled
-def free_energy(machine: Machine, visible: Array, key: Any) -> Array:
+def free_energy(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute ``F(V)`` with the label summed out."""
     lowest = stack_of(machine)[0]
     axes = tuple(range(1, visible.ndim))

@@ -5,17 +5,15 @@ learns the distribution of its visible layer. What is special about labels is th
 is known in closed form, and so is its gradient: nothing has to be sampled for it.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import PyTree
 
 from ..machine import Machine
 from ..machine.labels import label_fields, logits_of_fields, with_labels
+from ..tensor.matmul import MatmulForm
 from .device_sums import sum_over_devices
 from .gradient import (
     Batch,
@@ -51,7 +49,7 @@ class Classification(Objective):
     generative_weight: Array | None = None
     label_speed: Array | float = 1.0
 
-    def batch(self, machine: Machine, stored: Any, weight: Array) -> Batch:
+    def batch(self, machine: Machine, stored: PyTree, weight: Array) -> Batch:
         """Join samples and labels to visible states."""
         visible = stored.rows.astype(machine.coupling.dtype)
         return Batch(with_labels(machine, visible, stored.labels), weight)
@@ -65,23 +63,24 @@ class Classification(Objective):
             parts.append(discriminative_gradient(machine, pull_back, data))
         if self.generative_weight is not None:
             ascent, info = log_likelihood_gradient(machine, pull_back, data, samples)
-            share = self.generative_weight
-            parts.append((jax.tree.map(lambda g: (share * g).astype(g.dtype), ascent), info))
+            parts.append((_times(self.generative_weight, ascent), info))
         ascent = parts[0][0] if len(parts) == 1 else jax.tree.map(jnp.add, *(a for a, _ in parts))
-        labels = ascent.factors[-1]
-        if labels is not None:
-            faster = (self.label_speed * labels).astype(labels.dtype)
-            ascent = eqx.tree_at(lambda a: a.factors[-1], ascent, faster)
+        faster = _times(self.label_speed, ascent.factors[-1])
+        ascent = Parameters((*ascent.factors[:-1], faster), *ascent.biases)
         return ascent, parts[-1][1]
 
-    def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:
+    def watch(self, machine: Machine, stored: PyTree, units: Array) -> Snapshot:
         """Look at a few samples; the score is the mean ``log p(y | V)``."""
         return _snapshot(machine, stored.rows, stored.labels)
 
-    def field_limit(self, machine: Machine, stored: Any) -> float:
+    def field_limit(self, machine: Machine, stored: PyTree) -> float:
         """Say beyond which field a training diverges, by the samples without their labels."""
-        rows: NDArray[Any] = np.asarray(stored.rows)
-        return super().field_limit(machine, rows)
+        return super().field_limit(machine, stored.rows)
+
+
+def _times(factor: Array | float, gradient: PyTree) -> PyTree:
+    """Multiply all arrays of a gradient, which keep their precision."""
+    return jax.tree.map(lambda array: (factor * array).astype(array.dtype), gradient)
 
 
 def discriminative_gradient(
@@ -95,7 +94,9 @@ def discriminative_gradient(
     def derive(planned: Planned, data: Batch) -> tuple[tuple[Parameters, Array], Array]:
         machine, pull_back = planned
 
-        def objective(theta: tuple[Any, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
+        def objective(
+            theta: tuple[MatmulForm, Array, Array],
+        ) -> tuple[Array, tuple[Array, Array]]:
             form, *biases = theta
             moved = eqx.tree_at(
                 lambda m: (m.visible_bias, m.hidden_bias), machine.formed(form), biases
