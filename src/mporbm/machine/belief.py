@@ -106,9 +106,9 @@ class DeepBelief(eqx.Module):
             state = machine.hidden_mean(state)
         return state
 
-    def up_samples(self, key: Array, visible: Array) -> list[Array]:
+    def up_samples(self, key: Array, visible: ArrayLike) -> list[Array]:
         """X_0..X_{L-1}, drawn one after the other from q."""
-        states = [visible]
+        states = [jnp.asarray(visible)]
         for number, machine in enumerate(self.recognition):
             states.append(machine.sample_hidden(jax.random.fold_in(key, number), states[-1]))
         return states
@@ -128,7 +128,7 @@ class DeepBelief(eqx.Module):
         """The probabilities that the units of X_L are on."""
         return self.top.hidden_mean(self.up_mean(visible))
 
-    def sample_hidden(self, key: Array, visible: Array) -> Array:
+    def sample_hidden(self, key: Array, visible: ArrayLike) -> Array:
         """A draw of X_L, by a pass of random states."""
         up, last = hash_split(key)
         return self.top.sample_hidden(last, self.up_samples(up, visible)[-1])
@@ -144,7 +144,7 @@ class DeepBelief(eqx.Module):
         """The mean of X_0 after a pass of means down from X_L."""
         return self.visible_units.mean(self.visible_field(hidden))
 
-    def resampled_field(self, key: Array, visible: Array) -> Array:
+    def resampled_field(self, key: Array, visible: ArrayLike) -> Array:
         """What the units of X_0 feel after a pass of random states up to X_L and down again."""
         if not self.generation:
             return self.top.resampled_field(key, visible)
