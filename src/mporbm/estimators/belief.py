@@ -45,10 +45,9 @@ class DBN(DeepEstimator):
     `rank_tolerance`; `hidden_shapes` may be numbers, such as ``[100, 50]``.
     """
 
-    FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (WakeSleep, PassOfMeans)
+    _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (WakeSleep, PassOfMeans)
 
-    def stack_machines(self, stack: tuple[Machine, ...]) -> DeepBelief:
-        """Make a network of machines that each learnt the hidden layer of the one before."""
+    def _stack_machines(self, stack: tuple[Machine, ...]) -> DeepBelief:
         return DeepBelief.of_stack(stack)
 
     @property

@@ -45,13 +45,13 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     is_deep: ClassVar[bool] = True
     coupling: ClassVar[str] = "dense"
-    LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
+    _LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
     """The estimator that trains a layer."""
-    FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]]
+    _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]]
     """How all layers learn together."""
 
     @abstractmethod
-    def stack_machines(self, stack: tuple[Machine, ...]) -> Model:
+    def _stack_machines(self, stack: tuple[Machine, ...]) -> Model:
         """Make one model of the machines of all layers."""
 
     @property
@@ -88,13 +88,13 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         data = inputs.check_rows(self, X, reset=True)
         rows, held, stack = data, X_val, list[Machine]()
         self.history_: list[dict[str, object]] = []
-        shapes = self.resolved_hidden_shapes()
+        shapes = self._resolved_hidden_shapes()
         for number, shape in enumerate(shapes):
             first = number == 0
             layer = self._train_stage(
                 f"layer {number + 1}",
                 (rows, held, weight),
-                partial(self.specify_layer, number, len(shapes)),
+                partial(self._specify_layer, number, len(shapes)),
                 visible_units=self.visible_units if first else "bernoulli",
                 visible_shape=rows.shape[1:],
                 hidden_shape=shape,
@@ -108,7 +108,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
                     None if some is None else layer._batched(single_probability, layer._rows(some))
                     for some in (rows, held)
                 )
-        machine = self.stack_machines(tuple(stack))
+        machine = self._stack_machines(tuple(stack))
         if self.n_iter_fine_tuning:
             machine = self._train_stage(
                 "fine-tuning",
@@ -123,7 +123,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         self.n_iter_ = len(self.history_)
         return self
 
-    def specify_layer(
+    def _specify_layer(
         self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
     ) -> Specification:
         """Specify the training of one of the layers: that of a machine alone."""
@@ -133,7 +133,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         self, machine: Model, learner: BoltzmannEstimator, seed: int, source: Source
     ) -> Specification:
         """Let all layers learn together."""
-        scheme, objective = self.FINE_TUNING
+        scheme, objective = self._FINE_TUNING
         together = learner.specify(machine, source, seed, scheme=scheme(), objective=objective())
         leaves = b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(machine))
         identity = {**together.identity, "class": "fine-tuning", "start": zlib.crc32(leaves)}
@@ -159,8 +159,8 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     def _learner(self, **own: object) -> BoltzmannEstimator:
         """Build the estimator of a layer, with the parameters that it shares with this one."""
-        learner: BoltzmannEstimator = self.LAYER().set_params(
-            **{**self.shared_parameters(self.LAYER), **own}
+        learner: BoltzmannEstimator = self._LAYER().set_params(
+            **{**self.shared_parameters(self._LAYER), **own}
         )
         return learner
 
@@ -170,8 +170,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         # What any layer would refuse, before the first one learns.
         self._learner().check_parameters()
 
-    def resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
-        """Give one shape for every layer."""
+    def _resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
         if self.hidden_shapes is None:
             return [self.visible_shape_] * 2
         given = self.hidden_shapes
@@ -219,11 +218,10 @@ class MPOLayers(DeepEstimator):
     rank_tolerance: float = 0.25
 
     coupling: ClassVar[str] = "mpo"
-    LAYER: ClassVar[type[BoltzmannEstimator]] = MPORBM
+    _LAYER: ClassVar[type[BoltzmannEstimator]] = MPORBM
 
-    def resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
-        """Give one shape for every layer, each with as many modes as the samples."""
-        shapes = super().resolved_hidden_shapes()
+    def _resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
+        shapes = super()._resolved_hidden_shapes()
         for k, shape in enumerate(shapes):
             check_paired_shapes("visible_shape", self.visible_shape_, f"hidden_shapes[{k}]", shape)
         return shapes

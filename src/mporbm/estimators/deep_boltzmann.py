@@ -68,10 +68,9 @@ class DBM(DeepEstimator):
     schedule: str = "linear"
 
     FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = TOP_FEATURES
-    FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (Simultaneous, MeanFieldBound)
+    _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (Simultaneous, MeanFieldBound)
 
-    def stack_machines(self, stack: tuple[Machine, ...]) -> Machine:
-        """Make one machine between all even and all odd layers."""
+    def _stack_machines(self, stack: tuple[Machine, ...]) -> Machine:
         return deep_boltzmann(stack)
 
     @property
@@ -79,7 +78,7 @@ class DBM(DeepEstimator):
         """Every coupling with its biases as a machine, the lowest first."""
         return stack_of(self._fitted_machine("layers_"))
 
-    def specify_layer(
+    def _specify_layer(
         self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
     ) -> Specification:
         """Let copies of the layers that are there stand for those that are missing.
@@ -87,7 +86,7 @@ class DBM(DeepEstimator):
         See `mporbm.machine.layered.deep_boltzmann`. Copies make patterns grow as much faster,
         which the automatic rate does not know.
         """
-        alone = super().specify_layer(position, n_layers, layer, seed, source)
+        alone = super()._specify_layer(position, n_layers, layer, seed, source)
         if n_layers == 1:
             return alone
         n_visible, n_hidden = (2 if position < n_layers - 1 else 1), (2 if position > 0 else 1)

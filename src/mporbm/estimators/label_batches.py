@@ -22,18 +22,6 @@ def _mixed(machine: Machine, visible: Array, of_fields: Callable[[Array], Array]
 
 
 @compiled
-def probability(machine: Machine, visible: Array, key: Array | None) -> Array:
-    """Compute ``p(H = 1 | V)`` with the label summed out."""
-    return _mixed(machine, visible, machine.hidden_units.mean)
-
-
-@compiled
-def field(machine: Machine, visible: Array, key: Array | None) -> Array:
-    """Compute the mean field of each hidden unit over the labels."""
-    return _mixed(machine, visible, lambda fields: fields)
-
-
-@compiled
 def state(machine: Machine, visible: Array, key: Array) -> Array:
     """Draw hidden states: first the label, then the units given the label."""
     first, second = jax.random.split(key)
@@ -68,4 +56,9 @@ def free_energy(machine: Machine, visible: Array, key: Array | None) -> Array:
     return -own - jax.nn.logsumexp(label_logits(machine, visible), axis=-1)
 
 
-FEATURES = {"probability": probability, "field": field, "state": state}
+FEATURES: dict[str, Callable[[Machine, Array, Array], Array]] = {
+    "probability": compiled(lambda m, visible, key: _mixed(m, visible, m.hidden_units.mean)),
+    "field": compiled(lambda m, visible, key: _mixed(m, visible, lambda fields: fields)),
+    "state": state,
+}
+"""What `transform` computes: with the label summed out by ``p(y | V)``."""

@@ -13,6 +13,7 @@ from jaxtyping import PyTree
 
 from ..machine import Machine
 from ..machine.labels import label_fields, logits_of_fields, with_labels
+from ..machine.layered import layered
 from ..tensor.matmul import MatmulForm
 from .device_sums import sum_over_devices
 from .gradient import (
@@ -69,9 +70,21 @@ class Classification(Objective):
         ascent = Parameters((*ascent.factors[:-1], faster), *ascent.biases)
         return ascent, parts[-1][1]
 
+    @eqx.filter_jit
     def watch(self, machine: Machine, stored: PyTree, units: Array) -> Snapshot:
         """Look at a few samples; the score is the mean ``log p(y | V)``."""
-        return _snapshot(machine, stored.rows, stored.labels)
+        rows, n_data = stored.rows, layered(machine).sizes[0]
+        visible = with_labels(machine, rows.astype(machine.coupling.dtype), stored.labels)
+        field = machine.hidden_field(visible)
+        passed = machine.visible_mean(machine.hidden_units.mean(field))
+        with_own_label = jnp.concatenate([passed[:, :n_data], visible[:, n_data:]], axis=1)
+        equal = Batch(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))
+        return Snapshot(
+            ((visible - passed)[:, :n_data] ** 2).mean(),
+            _log_probability(machine, equal)[0],
+            machine.free_energy(visible).mean(),
+            jnp.maximum(jnp.abs(field).max(), jnp.abs(machine.hidden_field(with_own_label)).max()),
+        )
 
     def field_limit(self, machine: Machine, stored: PyTree) -> float:
         """Say beyond which field a training diverges, by the samples without their labels."""
@@ -122,19 +135,3 @@ def _log_probability(machine: Machine, data: Batch) -> tuple[Array, tuple[Array,
     value = data.mean((labels * jax.nn.log_softmax(logits)).sum(axis=-1))
     own = jnp.einsum("ny,nyj->nj", labels, fields)
     return value, (data.mean(machine.hidden_units.mean(own)), jnp.abs(fields).max())
-
-
-@eqx.filter_jit
-def _snapshot(machine: Machine, rows: Array, labels: Array) -> Snapshot:
-    visible = with_labels(machine, rows.astype(machine.coupling.dtype), labels)
-    n_data = visible.shape[1] - logits_of_fields(machine, label_fields(machine, visible)).shape[1]
-    field = machine.hidden_field(visible)
-    passed = machine.visible_mean(machine.hidden_units.mean(field))
-    with_own_label = jnp.concatenate([passed[:, :n_data], visible[:, n_data:]], axis=1)
-    equal = Batch(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))
-    return Snapshot(
-        ((visible - passed)[:, :n_data] ** 2).mean(),
-        _log_probability(machine, equal)[0],
-        machine.free_energy(visible).mean(),
-        jnp.maximum(jnp.abs(field).max(), jnp.abs(machine.hidden_field(with_own_label)).max()),
-    )

@@ -39,30 +39,33 @@ class MeanFieldBound(Objective):
         visible = stored.astype(machine.coupling.dtype)
         return Batch(infer_layers(machine, visible), weight)
 
+    @eqx.filter_jit
     def watch(self, machine: Machine, stored: PyTree, units: Array) -> Snapshot:
         """What a few samples tell, with the other layers as inferred."""
-        return _boltzmann_snapshot(machine, stored, units)
-
-
-@eqx.filter_jit
-def _boltzmann_snapshot(machine: Machine, stored: Array, units: Array) -> Snapshot:
-    n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
-    visible = infer_layers(machine, stored.astype(machine.coupling.dtype))
-    field = machine.hidden_field(visible)
-    passed = machine.visible_mean(machine.hidden_units.mean(field))
-    error = ((visible - passed)[:, :n_data] ** 2).mean()
-    # Only units of the data, of which there are fewer than the machine believes.
-    score = training_score(machine, visible, units % n_data).mean() * (n_data / n_even)
-    free_energy = variational_free_energy(machine, visible).mean()
-    return Snapshot(error, score, free_energy, jnp.abs(field).max())
+        n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
+        visible = infer_layers(machine, stored.astype(machine.coupling.dtype))
+        field = machine.hidden_field(visible)
+        passed = machine.visible_mean(machine.hidden_units.mean(field))
+        error = ((visible - passed)[:, :n_data] ** 2).mean()
+        # Only units of the data, of which there are fewer than the machine believes.
+        score = training_score(machine, visible, units % n_data).mean() * (n_data / n_even)
+        free_energy = variational_free_energy(machine, visible).mean()
+        return Snapshot(error, score, free_energy, jnp.abs(field).max())
 
 
 class PassOfMeans(Objective):
     """The objective of a deep belief network, watched by a pass of means up and down."""
 
+    @eqx.filter_jit
     def watch(self, machine: DeepBelief, stored: PyTree, units: Array) -> Snapshot:
         """Look at a few samples by a pass of means."""
-        return _belief_snapshot(machine, stored)
+        visible = stored.astype(machine.coupling.dtype)
+        error = reconstruction_error(machine, visible).mean()
+        highest = machine.up_mean(visible)
+        passed = machine.visible_mean(machine.top.hidden_mean(highest))
+        fields = [machine.hidden_field(visible), machine.hidden_field(passed)]
+        largest = jnp.maximum(*(jnp.abs(field).max() for field in fields))
+        return Snapshot(error, -error, machine.top.free_energy(highest).mean(), largest)
 
 
 class WakeSleep(Scheme):
@@ -143,14 +146,3 @@ def conditional_gradient(
 
 def _machines(belief: DeepBelief) -> tuple[Machine, ...]:
     return (*belief.recognition, *belief.stack)
-
-
-@eqx.filter_jit
-def _belief_snapshot(machine: DeepBelief, stored: Array) -> Snapshot:
-    visible = stored.astype(machine.coupling.dtype)
-    error = reconstruction_error(machine, visible).mean()
-    highest = machine.up_mean(visible)
-    passed = machine.visible_mean(machine.top.hidden_mean(highest))
-    fields = [machine.hidden_field(visible), machine.hidden_field(passed)]
-    largest = jnp.maximum(*(jnp.abs(field).max() for field in fields))
-    return Snapshot(error, -error, machine.top.free_energy(highest).mean(), largest)

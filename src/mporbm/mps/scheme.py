@@ -79,9 +79,24 @@ class MPSLikelihood(Objective):
         """Bring cores to the precision of the coupling."""
         return Batch(stored.astype(machine.coupling.dtype), weight)
 
+    @eqx.filter_jit
     def watch(self, machine: MPSMachine, stored: PyTree, units: Array) -> Snapshot:
-        """Look at a few samples by inner products alone."""
-        return _snapshot(machine, stored)
+        """Look at a few samples: as `monitor.snapshot`, with |V - V'|^2 from inner products."""
+        visible = stored.astype(machine.coupling.dtype)
+        trains = _trains(machine, visible)
+        seen = _see(trains, trains)
+        bias, variance = machine.hidden_bias.reshape(-1), machine.variance
+        hidden = machine.hidden_units.mean(seen.field + bias)
+        passed = seen.mean_field(machine, hidden)
+        # <V, V'> and |V'|^2 of V' = variance (W(H) + B)
+        overlap = variance * ((hidden * seen.field).sum(axis=1) + seen.bias[:, 0])
+        own = (hidden @ seen.bias_field[0]) + seen.bias_square[0, 0]
+        square = variance * ((hidden * passed).sum(axis=1) + variance * own)
+        error = visible.squared_norms() - 2.0 * overlap + square
+        n_visible = jnp.prod(jnp.asarray(machine.visible_shape, float))
+        error = (jnp.maximum(error, 0.0) / n_visible).mean()
+        largest = jnp.maximum(jnp.abs(seen.field + bias).max(), jnp.abs(passed + bias).max())
+        return Snapshot(error, -error, machine.free_energy(visible).mean(), largest)
 
     def field_limit(self, machine: MPSMachine, stored: PyTree) -> float:
         """Say beyond which field a training diverges, by the norms of the samples."""
@@ -298,23 +313,3 @@ def _state(machine: MPSMachine, moved: dict[str, list[Moved]], hidden: Moved) ->
         for part in (0, 1)
     )
     return LearningState(parameters.into(machine), velocity, (), None)
-
-
-@eqx.filter_jit
-def _snapshot(machine: MPSMachine, visible: MPSBatch) -> Snapshot:
-    """As `monitor.snapshot`: |V - V'|^2 from inner products."""
-    visible = visible.astype(machine.coupling.dtype)
-    trains = _trains(machine, visible)
-    seen = _see(trains, trains)
-    bias, variance = machine.hidden_bias.reshape(-1), machine.variance
-    hidden = machine.hidden_units.mean(seen.field + bias)
-    passed = seen.mean_field(machine, hidden)
-    # <V, V'> and |V'|^2 of V' = variance (W(H) + B)
-    overlap = variance * ((hidden * seen.field).sum(axis=1) + seen.bias[:, 0])
-    own = (hidden @ seen.bias_field[0]) + seen.bias_square[0, 0]
-    square = variance * ((hidden * passed).sum(axis=1) + variance * own)
-    error = visible.squared_norms() - 2.0 * overlap + square
-    n_visible = jnp.prod(jnp.asarray(machine.visible_shape, float))
-    error = (jnp.maximum(error, 0.0) / n_visible).mean()
-    largest = jnp.maximum(jnp.abs(seen.field + bias).max(), jnp.abs(passed + bias).max())
-    return Snapshot(error, -error, machine.free_energy(visible).mean(), largest)
