@@ -132,8 +132,9 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         """Turn labels into positions in `classes_`."""
         labels = np.empty(0) if y is None else inputs.check_labels(name, y)
         if len(labels) != n_samples:
+            given = None if y is None else len(labels)
             raise ValueError(
-                f"{name}: expected {n_samples} labels, one for each sample, got {len(labels)}."
+                f"{name}: expected {n_samples} labels, one for each sample, got {given}."
             )
         positions = {label: position for position, label in enumerate(self.classes_.tolist())}
         try:
@@ -210,7 +211,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     def predict(self, X: object) -> np.ndarray:
         """Tell the likeliest label of each sample."""
-        labels: np.ndarray = self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        codes = self.predict_log_proba(X).argmax(axis=1)
+        labels: np.ndarray = self.classes_[codes]
         return labels
 
     # Samples and likelihood
