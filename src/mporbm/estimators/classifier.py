@@ -1,7 +1,7 @@
 """Classifiers: machines with a label as one more visible unit of several states."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -24,6 +24,7 @@ from ..tensor import MPO
 from ..tensor.arrays import AnyArray
 from ..tensor.check import check_integer, check_positive
 from ..tensor.index import Order
+from ..tensor.ranks import Boundary
 from ..training import ArraySource, LabelledRows
 from ..training.packed_bits import unpacked
 from ..training.sources import Source
@@ -57,10 +58,10 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     def fit(
         self,
         X: object,
-        y: object = None,
+        y: ArrayLike | None = None,
         *,
         X_val: object = None,
-        y_val: object = None,
+        y_val: ArrayLike | None = None,
         **fit_params: object,
     ) -> Self:
         """Learn to tell the labels y of X.
@@ -93,7 +94,11 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         return self._train(source, validation, self._specify_start, rows, y)
 
     def partial_fit(  # type: ignore[override]
-        self, X: object, y: object = None, classes: object = None, sample_weight: object = None
+        self,
+        X: object,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: object = None,
     ) -> Self:
         """Learn from one pass over some more samples, in their order, as `MPORBM.partial_fit`.
 
@@ -108,7 +113,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         return self._train_once(source)
 
     def _labelled_source(
-        self, X: object, y: object, weight: object, known: np.ndarray | None, reset: bool
+        self, X: object, y: ArrayLike | None, weight: object, known: np.ndarray | None, reset: bool
     ) -> tuple[Source, object]:
         """Join samples and labels; classes are the known ones, if any."""
         if inputs.is_stream(X):
@@ -128,7 +133,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         labelled = LabelledRows(rows, self._codes("y", labels, len(rows)))
         return ArraySource(labelled, plain.weight), rows
 
-    def _codes(self, name: str, y: object, n_samples: int) -> NDArray[np.int32]:
+    def _codes(self, name: str, y: ArrayLike | None, n_samples: int) -> NDArray[np.int32]:
         """Turn labels into positions in `classes_`."""
         labels = np.empty(0) if y is None else inputs.check_labels(name, y)
         if len(labels) != n_samples:
@@ -146,8 +151,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
             ) from None
 
     def _measured(self, source: Source) -> np.ndarray:
-        rows: np.ndarray = unpacked(super()._measured(source).rows)
-        return rows
+        return np.asarray(unpacked(super()._measured(source).rows))
 
     # From parameters to a specification
 
@@ -249,10 +253,6 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     # What was learnt
 
-    def _machines(self, name: str) -> tuple[Machine, ...]:
-        """The machine of V and H and that of H and the label, for the attribute of a name."""
-        return stack_of(self._fitted_machine(name))
-
     def data_shape(self) -> tuple[int, ...]:
         """Give the shape of the samples without their label."""
         return layered(self.machine_).shapes[0]
@@ -275,23 +275,23 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     @property
     def visible_bias_(self) -> NDArray[np.floating]:
         """B, of shape visible_shape."""
-        return np.asarray(self._machines("visible_bias_")[0].visible_bias)
+        return np.asarray(stack_of(self._fitted_machine("visible_bias_"))[0].visible_bias)
 
     @property
     def hidden_bias_(self) -> NDArray[np.floating]:
         """C, of shape hidden_shape."""
-        return np.asarray(self._machines("hidden_bias_")[0].hidden_bias)
+        return np.asarray(stack_of(self._fitted_machine("hidden_bias_"))[0].hidden_bias)
 
     @property
     def label_weights_(self) -> NDArray[np.floating]:
         """U, of shape ``(n_classes, *hidden_shape)``."""
-        weights = self._machines("label_weights_")[1].coupling.factors[0]
-        return np.moveaxis(np.asarray(weights), -1, 0)
+        arrays = self.machine_arrays(self._fitted_machine("label_weights_"))
+        return np.asarray(arrays["label_weights"])
 
     @property
     def label_bias_(self) -> NDArray[np.floating]:
         """d, of shape (n_classes,)."""
-        return np.asarray(self._machines("label_bias_")[1].hidden_bias)
+        return np.asarray(stack_of(self._fitted_machine("label_bias_"))[1].hidden_bias)
 
     def machine_arrays(self, machine: Machine) -> dict[str, AnyArray]:
         """List the parameters of a machine by the names that files have for them."""
@@ -368,8 +368,8 @@ class MPOClassRBM(ClassifierBase):
     (array(['left', 'right'], dtype='<U5'), 1.0)
     """
 
-    rank: ArrayLike = 20
-    boundary: str = "open"
+    rank: int | Sequence[int] | np.ndarray = 20
+    boundary: Boundary = "open"
     scheme: str = "aop"
     gauge: str | None = "canonical"
 
@@ -391,9 +391,10 @@ class MPOClassRBM(ClassifierBase):
     @property
     def cores_(self) -> list[NDArray[np.floating]]:
         """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
-        return [np.asarray(core) for core in self._machines("cores_")[0].coupling.factors]
+        coupling = layered(self._fitted_machine("cores_")).couplings[0]
+        return [np.asarray(core) for core in coupling.factors]
 
     @property
     def ranks_(self) -> tuple[int, ...]:
         """The rank of each bond, (R_2..R_d) if open and (R_1..R_d) if periodic."""
-        return MPO(self._machines("ranks_")[0].coupling.factors).ranks
+        return MPO(layered(self._fitted_machine("ranks_")).couplings[0].factors).ranks

@@ -3,7 +3,7 @@
 import os
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Self
@@ -11,11 +11,11 @@ from typing import ClassVar, Self
 import jax
 import numpy as np
 from jax import Array
-from numpy.typing import ArrayLike
 
 from ..learning import Objective, Scheme
 from ..machine import COUPLINGS, UNITS, Machine, Model
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
+from ..tensor.ranks import Boundary
 from ..training import Specification
 from ..training.sources import Source
 from . import batches, inputs, model_file
@@ -104,10 +104,9 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
             if first:
                 self._seed, self.base_bias_ = layer._seed, layer.base_bias_
             if number + 1 < len(shapes):
-                rows, held = (
-                    None if some is None else layer._batched(single_probability, layer._rows(some))
-                    for some in (rows, held)
-                )
+                rows = layer._batched(single_probability, layer._rows(rows))
+                if held is not None:
+                    held = layer._batched(single_probability, layer._rows(held))
         machine = self._stack_machines(tuple(stack))
         if self.n_iter_fine_tuning:
             machine = self._train_stage(
@@ -211,8 +210,8 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 class MPOLayers(DeepEstimator):
     """The parameters of layers that are coupled by matrix product operators."""
 
-    rank: ArrayLike = 20
-    boundary: str = "open"
+    rank: int | Sequence[int] | np.ndarray = 20
+    boundary: Boundary = "open"
     scheme: str = "aop"
     gauge: str | None = "canonical"
     rank_tolerance: float = 0.25

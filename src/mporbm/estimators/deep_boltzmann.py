@@ -11,6 +11,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from ..learning import MeanFieldBound, Objective, Scheme, Simultaneous
+from ..learning.rates import Schedule
 from ..machine import Bernoulli, Copies, Machine, deep_boltzmann
 from ..machine.layered import layered, stack_of
 from ..sampling.deep import infer_layers, variational_free_energy
@@ -65,7 +66,7 @@ class DBM(DeepEstimator):
 
     negative_phase: str = "pcd"
     n_gibbs: int = 5
-    schedule: str = "linear"
+    schedule: Schedule = "linear"
 
     FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = TOP_FEATURES
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (Simultaneous, MeanFieldBound)

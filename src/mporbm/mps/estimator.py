@@ -1,6 +1,7 @@
 """The estimator for samples in matrix product state form: MPSRBM."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import batches
@@ -79,7 +80,7 @@ class MPSRBM(BoltzmannEstimator):
     """
 
     visible_units: str = "gaussian"
-    rank: ArrayLike = 20
+    rank: int | Sequence[int] | np.ndarray = 20
     scheme: str = "aop"
     gauge: str | None = "canonical"
 
