@@ -108,6 +108,12 @@ def test_one_layer_is_the_plain_machine(kind):
     assert [e["score"] for e in deep.history_] == [e["score"] for e in plain.history_]
 
 
+def test_samples_to_watch_may_be_flat():
+    short = {"n_iter": 1, "n_iter_fine_tuning": 0}
+    dbm = clone(ESTIMATORS[3]).set_params(**short)
+    assert_same(*(clone(dbm).fit(X, X_val=held) for held in (X[:6], X[:6].reshape(6, -1))))
+
+
 def test_each_layer_learns_the_probabilities_of_the_one_below():
     settings = {name: COMMON[name] for name in ("rank", "scheme", "batch_size", "n_iter")}
     first = MPORBM((2, 2), output="tensor", random_state=0, **settings).fit(X)

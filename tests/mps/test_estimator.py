@@ -10,8 +10,7 @@ from sklearn.pipeline import make_pipeline
 import mporbm
 from mporbm import MPORBM, MPSRBM, RBM
 from mporbm.machine import Gaussian, Machine
-from mporbm.mps.gibbs import hidden_gibbs
-from mporbm.mps.machine import MPSMachine
+from mporbm.mps.machine import MPSMachine, hidden_gibbs
 from mporbm.tensor import MPSBatch
 from strategies import assert_distributed
 

@@ -1,7 +1,7 @@
 """Deep belief networks: DBN and MPODBN (Hinton, Osindero & Teh 2006)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,18 +12,28 @@ from sklearn.utils.validation import check_is_fitted
 from ..learning import Objective, PassOfMeans, Scheme, WakeSleep
 from ..machine import DeepBelief, Machine
 from ..sampling.deep import belief_bound, belief_sample
+from ..tensor.arrays import HostTensor
 from ..tensor.check import check_integer
 from . import batches
-from .boltzmann import BoltzmannEstimator
-from .deep import DeepEstimator, layer_ranks, paired_shapes
-from .machines import RBM
+from .deep import DeepEstimator, MPOLayers
 from .model_file import ESTIMATORS
-from .mporbm import MPORBM
 from .progress import sample_bar
 from .seeds import Purpose, key_for
 
 N_BOUND_SAMPLES = 100
 """The passes up that the bound of a deep belief network is averaged over."""
+
+
+@batches.compiled
+def dreams(machine: DeepBelief, visible: Array, key: Array, n_gibbs: Array) -> Array:
+    """Draw as many samples as there are rows."""
+    return belief_sample(key, machine, len(visible), n_gibbs)
+
+
+@batches.compiled
+def bound(machine: DeepBelief, visible: Array, key: Array) -> Array:
+    """Estimate the bound on the log-probability, up to log Z."""
+    return belief_bound(key, machine, visible, N_BOUND_SAMPLES)
 
 
 @ESTIMATORS.register("DBN")
@@ -35,24 +45,20 @@ class DBN(DeepEstimator):
     `rank_tolerance`; `hidden_shapes` may be numbers, such as ``[100, 50]``.
     """
 
-    coupling: ClassVar[str] = "dense"
-    LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
+    _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (WakeSleep, PassOfMeans)
 
-    def stack_machines(self, stack: tuple[Machine, ...]) -> DeepBelief:
-        """Make a network of machines that each learnt the hidden layer of the one before."""
+    def _stack_machines(self, stack: tuple[Machine, ...]) -> DeepBelief:
         return DeepBelief.of_stack(stack)
 
-    def unstack_machine(self) -> tuple[Machine, ...]:
-        """List the machines that generate, the lowest first."""
-        return (*self.machine_.generation, self.machine_.top)
-
-    def fine_tuning(self) -> tuple[Scheme, Objective]:
-        """Learn together by the up-down algorithm."""
-        return WakeSleep(), PassOfMeans()
+    @property
+    def layers_(self) -> tuple[Machine, ...]:
+        """The machines that generate, the lowest first."""
+        network: DeepBelief = self._fitted_machine("layers_")
+        return network.stack
 
     def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
-    ) -> NDArray[Any]:
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: object = None
+    ) -> NDArray[np.floating]:
         """Draw samples of the model, ``(n_samples, *visible_shape)``.
 
         Chains of `n_gibbs` steps of the machine on top, then a pass down of random states.
@@ -65,7 +71,7 @@ class DBN(DeepEstimator):
         with sample_bar("sample", n_samples, bool(self.verbose)) as show:
             return self._batched(dreams, rows, key, steps, chains=True, show=show)
 
-    def score_samples(self, X: Any) -> NDArray[Any]:
+    def score_samples(self, X: object) -> NDArray[np.floating]:
         """Estimate a lower bound on ``log p(V)`` of each sample.
 
         ``E_q[log p(V, X_1..X_{L-1}) - log q(X_1..X_{L-1} | V)]`` with the recognition distribution
@@ -75,7 +81,7 @@ class DBN(DeepEstimator):
         bounds = self._batched(bound, self._rows(X), key_for(self._seed, Purpose.NOISE))
         return self._less_log_partition(bounds)
 
-    def undirected_machine(self) -> tuple[Machine, Any]:
+    def undirected_machine(self) -> tuple[Machine, HostTensor | None]:
         """Give the machine on top, and the base bias of the data if it is the only one."""
         base = getattr(self, "base_bias_", None)
         return self.machine_.top, None if self.machine_.generation else base
@@ -95,21 +101,9 @@ class DBN(DeepEstimator):
         self.set_machine(DeepBelief(up, down, machines["top."]))
 
 
-@batches.compiled
-def dreams(machine: DeepBelief, visible: Array, key: Array, n_gibbs: Array) -> Array:
-    """Draw as many samples as there are rows."""
-    return belief_sample(key, machine, len(visible), n_gibbs)
-
-
-@batches.compiled
-def bound(machine: DeepBelief, visible: Array, key: Array) -> Array:
-    """Estimate the bound on the log-probability, up to log Z."""
-    return belief_bound(key, machine, visible, N_BOUND_SAMPLES)
-
-
 @ESTIMATORS.register("MPODBN")
 @dataclass(eq=False, repr=False, kw_only=True)
-class MPODBN(DBN):
+class MPODBN(DBN, MPOLayers):
     """Deep belief network with layers coupled by matrix product operators (Hinton et al. 2006).
 
     ``p(X_0..X_L) = p(X_0 | X_1) ... p(X_{L-2} | X_{L-1}) p(X_{L-1}, X_L)``: an `MPORBM` on top of
@@ -135,11 +129,8 @@ class MPODBN(DBN):
     checkpoint
         Every stage has a file of its own, with ``.layer-1``, ``.layer-2``, ..., ``.fine-tuning``
         added to this name. A `fit` that finds them goes on where it was.
-    visible_shape, visible_units, negative_phase, n_gibbs, learning_rate, schedule, momentum, \
-    weight_decay, sparsity_target, sparsity_cost, init, batch_size, n_iter, early_stopping, \
-    validation_fraction, n_iter_no_change, on_divergence, checkpoint_interval, feature, output, \
-    verbose, random_state
-        As for `MPORBM`, at every stage.
+
+    The other parameters are those of `MPORBM` without `warm_start`, at every stage.
 
     Attributes
     ----------
@@ -168,21 +159,3 @@ class MPODBN(DBN):
     >>> model.transform(X).shape, model.sample(5).shape
     ((20, 4), (5, 6, 6))
     """
-
-    rank: Any = 20
-    boundary: Any = "open"
-    scheme: str = "aop"
-    gauge: str | None = "canonical"
-    rank_tolerance: float = 0.25
-
-    coupling: ClassVar[str] = "mpo"
-    LAYER: ClassVar[type[BoltzmannEstimator]] = MPORBM
-
-    def resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
-        """Give one shape for every layer, each with as many modes as the samples."""
-        return paired_shapes(self.visible_shape_, super().resolved_hidden_shapes())
-
-    @property
-    def ranks_(self) -> tuple[tuple[int, ...], ...]:
-        """The rank of each bond, for every layer."""
-        return layer_ranks(self)

@@ -1,12 +1,14 @@
 """Classifiers: machines with a label as one more visible unit of several states."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
@@ -16,11 +18,13 @@ from ..learning import Objective, Rates
 from ..learning.classification import Classification
 from ..learning.rates import label_rates
 from ..learning.start import with_unit_fields
-from ..machine import Machine, labelled_machine
+from ..machine import Machine, Model, labelled_machine
 from ..machine.layered import layered, stack_of
 from ..tensor import MPO
+from ..tensor.arrays import AnyArray
 from ..tensor.check import check_integer, check_positive
 from ..tensor.index import Order
+from ..tensor.ranks import Boundary
 from ..training import ArraySource, LabelledRows
 from ..training.packed_bits import unpacked
 from ..training.sources import Source
@@ -46,13 +50,19 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     generative_weight: float = 0.01
     n_iter: int = 100
 
-    FEATURES: ClassVar[dict[str, Any]] = label_batches.FEATURES
+    FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = label_batches.FEATURES
 
     # Fitting
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **fit_params: Any
+        self,
+        X: object,
+        y: ArrayLike | None = None,
+        *,
+        X_val: object = None,
+        y_val: ArrayLike | None = None,
+        **fit_params: object,
     ) -> Self:
         """Learn to tell the labels y of X.
 
@@ -84,7 +94,11 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         return self._train(source, validation, self._specify_start, rows, y)
 
     def partial_fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+        self,
+        X: object,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: object = None,
     ) -> Self:
         """Learn from one pass over some more samples, in their order, as `MPORBM.partial_fit`.
 
@@ -99,8 +113,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         return self._train_once(source)
 
     def _labelled_source(
-        self, X: Any, y: Any, weight: Any, known: Any, reset: bool
-    ) -> tuple[Source, Any]:
+        self, X: object, y: ArrayLike | None, weight: object, known: np.ndarray | None, reset: bool
+    ) -> tuple[Source, object]:
         """Join samples and labels; classes are the known ones, if any."""
         if inputs.is_stream(X):
             raise ValueError(
@@ -119,25 +133,25 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         labelled = LabelledRows(rows, self._codes("y", labels, len(rows)))
         return ArraySource(labelled, plain.weight), rows
 
-    def _codes(self, name: str, y: Any, n_samples: int) -> NDArray[np.int32]:
+    def _codes(self, name: str, y: ArrayLike | None, n_samples: int) -> NDArray[np.int32]:
         """Turn labels into positions in `classes_`."""
-        labels = None if y is None else inputs.check_labels(name, y)
-        n_labels = None if labels is None else len(labels)
-        if labels is None or n_labels != n_samples:
+        labels = np.empty(0) if y is None else inputs.check_labels(name, y)
+        if len(labels) != n_samples:
+            given = None if y is None else len(labels)
             raise ValueError(
-                f"{name}: expected {n_samples} labels, one for each sample, got {n_labels}."
+                f"{name}: expected {n_samples} labels, one for each sample, got {given}."
             )
-        known = set(self.classes_.tolist())
-        unknown = next((label for label in labels.tolist() if label not in known), None)
-        if unknown is not None:
+        positions = {label: position for position, label in enumerate(self.classes_.tolist())}
+        try:
+            return np.array([positions[label] for label in labels.tolist()], np.int32)
+        except KeyError as error:
             raise ValueError(
-                f"{name}: expected labels among {self.classes_.tolist()}, the classes of the first "
-                f"fit, got {unknown!r}; fit anew, or pass all classes to the first partial_fit."
-            )
-        return np.searchsorted(self.classes_, labels).astype(np.int32)
+                f"{name}: expected labels among {[*positions]}, the classes of the first fit, got "
+                f"{error}; fit anew, or pass all classes to the first partial_fit."
+            ) from None
 
-    def _measured(self, source: Source) -> Any:
-        return unpacked(super()._measured(source).rows)
+    def _measured(self, source: Source) -> np.ndarray:
+        return np.asarray(unpacked(super()._measured(source).rows))
 
     # From parameters to a specification
 
@@ -158,7 +172,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
             bias = np.log((counts + 0.5) / (counts + 0.5).sum())
         return labelled_machine(machine, weights, bias)
 
-    def initial_rates(self, source: Source, machine: Any, n_updates: int | None) -> Rates:
+    def initial_rates(self, source: Source, machine: Model, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones for the objective."""
         if self.objective == "generative" or self.learning_rate != "auto":
             return super().initial_rates(source, machine, n_updates)
@@ -174,12 +188,9 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     def build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""
-        weight = self._share_of_generative()
-        return Classification(
-            self.objective != "generative",
-            None if weight is None else jnp.asarray(weight, float),
-            rates.bias / rates.coupling,
-        )
+        share = self._share_of_generative()
+        weight = None if share is None else jnp.asarray(share, float)
+        return Classification(self.objective != "generative", weight, rates.bias / rates.coupling)
 
     def _share_of_generative(self) -> float | None:
         weights = {"generative": 1.0, "discriminative": None, "hybrid": self.generative_weight}
@@ -192,40 +203,35 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     # Labels
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: object) -> NDArray[np.float64]:
         """Compute ``log p(y | V)`` of each sample and class, exactly, (n, n_classes)."""
         logits = self._batched(label_batches.logits, self._rows(X))
         # Normalised in double precision whatever the machine's.
-        log_probability: NDArray[np.float64] = log_softmax(logits.astype(np.float64), axis=1)
-        return log_probability
+        return np.asarray(log_softmax(logits.astype(np.float64), axis=1))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: object) -> NDArray[np.float64]:
         """Compute ``p(y | V)`` of each sample and class, exactly, (n, n_classes)."""
-        probability: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
-        return probability
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> np.ndarray:
         """Tell the likeliest label of each sample."""
         codes = self.predict_log_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
+        labels: np.ndarray = self.classes_[codes]
         return labels
 
     # Samples and likelihood
 
     def sample(  # type: ignore[override]
-        self, n_samples: int = 1, y: Any = None, n_gibbs: int = 1000, random_state: Any = None
-    ) -> NDArray[Any]:
-        """Draw samples of the model, ``(n_samples, *visible_shape)``, by chains of `n_gibbs` steps.
+        self,
+        n_samples: int = 1,
+        y: ArrayLike | None = None,
+        n_gibbs: int = 1000,
+        random_state: object = None,
+    ) -> NDArray[np.floating]:
+        """Draw samples of the model as `MPORBM.sample` does, ``(n_samples, *visible_shape)``.
 
-        Parameters
-        ----------
-        n_samples
-            How many.
-        y
-            A class to sample from, ``p(V | y)``, or one for each sample; by default from all,
-            ``p(V)``.
-        n_gibbs, random_state
-            As for `MPORBM.sample`.
+        `y` is a class to sample from, ``p(V | y)``, or one for each sample; by default they come
+        from all classes, ``p(V)``.
         """
         if y is None:
             return super().sample(n_samples, n_gibbs, random_state)
@@ -237,11 +243,11 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         known = np.broadcast_to(np.arange(states.shape[1]) >= self.n_features_in_, states.shape)
         return self._draws(states, known, None, n_gibbs, random_state)
 
-    def reconstruct(self, X: Any) -> NDArray[Any]:
+    def reconstruct(self, X: object) -> NDArray[np.floating]:
         """Pass each sample up and down once, with the label summed out."""
         return self._batched(label_batches.up_and_down, self._rows(X))
 
-    def free_energy(self, X: Any) -> NDArray[Any]:
+    def free_energy(self, X: object) -> NDArray[np.floating]:
         """Compute ``F(V) = -log sum_{y,H} exp(-E(V, y, H))`` of each sample."""
         return self._batched(label_batches.free_energy, self._rows(X))
 
@@ -251,7 +257,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         """Give the shape of the samples without their label."""
         return layered(self.machine_).shapes[0]
 
-    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
+    def weight_matrix(self, order: Order = "C") -> NDArray[np.floating]:
         """Form W as a matrix, visible by hidden units, without the weights of the label."""
         check_is_fitted(self)
         return np.asarray(layered(self.machine_).couplings[0].to_matrix(order))
@@ -267,35 +273,35 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         return layered(self._fitted_machine("n_classes_")).sizes[2]
 
     @property
-    def visible_bias_(self) -> NDArray[Any]:
+    def visible_bias_(self) -> NDArray[np.floating]:
         """B, of shape visible_shape."""
         return np.asarray(stack_of(self._fitted_machine("visible_bias_"))[0].visible_bias)
 
     @property
-    def hidden_bias_(self) -> NDArray[Any]:
+    def hidden_bias_(self) -> NDArray[np.floating]:
         """C, of shape hidden_shape."""
         return np.asarray(stack_of(self._fitted_machine("hidden_bias_"))[0].hidden_bias)
 
     @property
-    def label_weights_(self) -> NDArray[Any]:
+    def label_weights_(self) -> NDArray[np.floating]:
         """U, of shape ``(n_classes, *hidden_shape)``."""
         arrays = self.machine_arrays(self._fitted_machine("label_weights_"))
         return np.asarray(arrays["label_weights"])
 
     @property
-    def label_bias_(self) -> NDArray[Any]:
+    def label_bias_(self) -> NDArray[np.floating]:
         """d, of shape (n_classes,)."""
         return np.asarray(stack_of(self._fitted_machine("label_bias_"))[1].hidden_bias)
 
-    def machine_arrays(self, machine: Machine) -> dict[str, Any]:
+    def machine_arrays(self, machine: Machine) -> dict[str, AnyArray]:
         """List the parameters of a machine by the names that files have for them."""
         lowest, top = stack_of(machine)
         weights = np.moveaxis(np.asarray(top.coupling.factors[0]), -1, 0)
         own = model_file.machine_arrays(lowest)
-        return {**own, "label_weights": weights, "label_bias": np.asarray(top.hidden_bias)}
+        return {**own, "label_weights": weights, "label_bias": top.hidden_bias}
 
     def machine_from_arrays(
-        self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
+        self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
     ) -> Machine:
         """Build a machine from what `machine_arrays` listed."""
         machine = super().machine_from_arrays(arrays, visible_shape, hidden_shape)
@@ -362,8 +368,8 @@ class MPOClassRBM(ClassifierBase):
     (array(['left', 'right'], dtype='<U5'), 1.0)
     """
 
-    rank: Any = 20
-    boundary: Any = "open"
+    rank: int | Sequence[int] | np.ndarray = 20
+    boundary: Boundary = "open"
     scheme: str = "aop"
     gauge: str | None = "canonical"
 
@@ -376,14 +382,14 @@ class MPOClassRBM(ClassifierBase):
         if np.ndim(self.rank) == 0:
             check_integer("rank", self.rank)
 
-    def coupling_options(self) -> dict[str, Any]:
+    def coupling_options(self) -> dict[str, object]:
         """List what the coupling is built with besides both shapes."""
         hidden = self.resolved_hidden_shape()
         ranks = resolve_ranks(self.rank, self.visible_shape_, hidden, self.boundary)
         return {"rank": ranks, "boundary": self.boundary}
 
     @property
-    def cores_(self) -> list[NDArray[Any]]:
+    def cores_(self) -> list[NDArray[np.floating]]:
         """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
         coupling = layered(self._fitted_machine("cores_")).couplings[0]
         return [np.asarray(core) for core in coupling.factors]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
 from ..training.packed_bits import MOST_BITS, PackedBits
 from ..training.sources import file_behind
+from ..training.zarr_rows import StoredRows
 from . import inputs
 
-Rows = Any
-"""Flat rows of values or bits: an array, which may be memory-mapped, or packed bits."""
+Rows = np.ndarray | PackedBits | StoredRows
+"""Samples of values or bits, most often flat; an array may be memory-mapped."""
 Block = Shaped[np.ndarray, "n width"]
 """Some rows in memory."""
 Samples = Shaped[np.ndarray, "n ..."]
@@ -36,6 +36,8 @@ class Coding(TransformerMixin, BaseEstimator):
 
     def _fit_rows(self, X: object) -> Rows:
         """X as flat rows, whose shape and type are kept."""
+        given: tuple[int, ...]
+        rows: Rows
         given, rows = inputs.check_flat(self, X, None, reset=True)
         self.sample_shape_ = given if len(given) > 1 else rows.shape[1:]
         self.dtype_ = rows.dtype
@@ -44,9 +46,10 @@ class Coding(TransformerMixin, BaseEstimator):
     def _rows(self, X: object) -> Rows:
         """X as flat rows like those of `fit`."""
         check_is_fitted(self)
-        return inputs.check_flat(self, X, self.sample_shape_, reset=False)[1]
+        rows: Rows = inputs.check_flat(self, X, self.sample_shape_, reset=False)[1]
+        return rows
 
-    def _bits(self, X: object, shape: tuple[int, ...]) -> Rows:
+    def _bits(self, X: object, shape: tuple[int, ...]) -> np.ndarray | PackedBits:
         """Coded samples of some shape, or their probabilities, as flat rows."""
         bits = X if isinstance(X, PackedBits) else np.asarray(X)
         n_bits = math.prod(shape)
@@ -60,8 +63,11 @@ class Coding(TransformerMixin, BaseEstimator):
             raise TypeError(f"X: expected bits or probabilities, got dtype {bits.dtype}.")
         return bits.reshape(len(bits), n_bits)
 
-    def _mask(self, mask: ArrayLike) -> Bool[np.ndarray, "..."]:
-        """A mask of values, for all samples or for each."""
+    def transform_mask(self, mask: ArrayLike) -> Bool[np.ndarray, "..."]:
+        """Which bits are known, from which values are: ``(*sample_shape_)`` or with samples first.
+
+        It is what `complete` takes together with coded samples.
+        """
         check_is_fitted(self)
         known = np.asarray(mask)
         shape = self.sample_shape_
@@ -72,7 +78,12 @@ class Coding(TransformerMixin, BaseEstimator):
             )
         return known
 
-    def _decoded(self, function: Callable[[Block], Block], bits: Rows, dtype: DTypeLike) -> Samples:
+    def _decoded(
+        self,
+        function: Callable[[Block], Block],
+        bits: np.ndarray | PackedBits,
+        dtype: DTypeLike,
+    ) -> Samples:
         """``function`` of flat rows of bits or probabilities, as samples."""
 
         def checked(block: Block) -> Block:
@@ -144,36 +155,35 @@ class BitPlanes(Coding):
         if n_bits > MOST_BITS:
             raise ValueError(f"n_bits={n_bits}: expected at most {MOST_BITS}.")
         self._fit_rows(X)
-        self.shape_ = self._coded_shape()
+        sample = self.sample_shape_
+        if self.shape is not None:
+            self.shape_ = check_shape("shape", self.shape)
+            if math.prod(self.shape_) != math.prod(sample) * n_bits:
+                raise ValueError(
+                    f"shape={self.shape_}: expected a shape of {math.prod(sample) * n_bits} bits, "
+                    f"{n_bits} for each of the {math.prod(sample)} values of a sample, got "
+                    f"{math.prod(self.shape_)}."
+                )
+        elif len(sample) == 3 and sample[-1] in (3, 4):
+            self.shape_ = (*sample[:-1], sample[-1] * n_bits)
+        else:
+            self.shape_ = (*sample, n_bits)
         return self
 
     def transform(self, X: object) -> PackedBits:
-        """The bits of each value, packed.
+        """The bits of each value, packed: ``(n, *shape_)``.
 
-        Parameters
-        ----------
-        X
-            Whole numbers from 0 to ``2**n_bits - 1`` of any type, in samples of the fitted shape or
-            flattened. Unsigned integers in memory-mapped files stay there, but for Gray code.
-
-        Returns
-        -------
-        PackedBits of shape ``(n, *shape_)``
+        X are whole numbers from 0 to ``2**n_bits - 1`` of any type, in samples of the fitted shape
+        or flattened. Unsigned integers in memory-mapped files stay there, but for Gray code.
         """
         return PackedBits(self._codes(self._rows(X)), self.n_bits, self.shape_, self.gray)
 
     def inverse_transform(self, X: object) -> Samples:
         """Values from their bits, or expected values from probabilities.
 
-        Parameters
-        ----------
-        X
-            Samples ``(n, *shape_)`` or flattened: bits as booleans or integers, packed or not; or
-            the probabilities of independent bits as floating-point numbers.
-
-        Returns
-        -------
-        array ``(n, *sample_shape_)`` of the fitted type; of expected values as float64
+        X are samples ``(n, *shape_)`` or flattened: bits as booleans or integers, packed or not,
+        give values ``(n, *sample_shape_)`` of the fitted type; the probabilities of independent
+        bits, as floating-point numbers, give expected values in double precision.
         """
         check_is_fitted(self)
         bits = self._bits(X, self.shape_)
@@ -187,65 +197,43 @@ class BitPlanes(Coding):
         return self._decoded(self._exact, bits, self.dtype_)
 
     def transform_mask(self, mask: ArrayLike) -> Bool[np.ndarray, "..."]:
-        """Which bits are known, from which values are: ``(*sample_shape_)`` or with samples first.
-
-        It is what `complete` takes together with coded samples.
-        """
-        known = self._mask(mask)
+        """Which bits are known, from which values are: all bits of a value or none."""
+        known = super().transform_mask(mask)
         repeated = np.repeat(known[..., None], self.n_bits, axis=-1)
         return repeated.reshape(*known.shape[: -len(self.sample_shape_)], *self.shape_)
-
-    def _coded_shape(self) -> tuple[int, ...]:
-        sample = self.sample_shape_
-        if self.shape is None:
-            if len(sample) == 3 and sample[-1] in (3, 4):
-                return (*sample[:-1], sample[-1] * self.n_bits)
-            return (*sample, self.n_bits)
-        shape = check_shape("shape", self.shape)
-        if math.prod(shape) != math.prod(sample) * self.n_bits:
-            raise ValueError(
-                f"shape={shape}: expected a shape of {math.prod(sample) * self.n_bits} bits, "
-                f"{self.n_bits} for each of the {math.prod(sample)} values of a sample, got "
-                f"{math.prod(shape)}."
-            )
-        return shape
 
     def _codes(self, rows: Rows) -> Rows:
         """The values as unsigned integers; rows that are such stay as they are."""
         n_bytes, unsigned = rows.dtype.itemsize, rows.dtype.kind == "u"
+        largest = 2**self.n_bits - 1
+        code_type = np.min_scalar_type(largest)
+
+        def refusal(given: str, hint: str) -> ValueError:
+            return ValueError(
+                f"X: expected whole numbers from 0 to {largest} for n_bits={self.n_bits}, got "
+                f"{given}; {hint}."
+            )
+
+        def code(values: Block) -> Block:
+            codes = values.astype(code_type)
+            if (wrong := codes != values).any():
+                hint = f"scale and round them, for instance np.rint(X / X.max() * {largest})"
+                raise refusal(f"{values[wrong][0]:g}", hint)
+            return codes ^ (codes >> 1) if self.gray else codes
+
         if not (unsigned and 8 * n_bytes <= self.n_bits):
-            self._check_range(*inputs.value_range(rows))
+            low, high = inputs.value_range(rows)
+            if low < 0 or high > largest:
+                hint = "shift or scale them, for instance X - X.min()"
+                if low >= 0 and high < 2**MOST_BITS:
+                    hint = f"set n_bits={int(high).bit_length()}, or scale them"
+                raise refusal(f"{low:g} to {high:g}", hint)
         usable = unsigned and rows.dtype.isnative and 8 * n_bytes <= MOST_BITS
-        small = n_bytes <= self._code_type().itemsize or file_behind(rows) is not None
-        if usable and small and not self.gray:
-            return rows
-        return _by_blocks(self._coded, rows, rows.shape[1], self._code_type())
-
-    def _largest(self) -> int:
-        return int(2**self.n_bits - 1)
-
-    def _code_type(self) -> DType:
-        return np.min_scalar_type(self._largest())
-
-    def _check_range(self, low: float, high: float) -> None:
-        if low >= 0 and high <= self._largest():
-            return
-        hint = "shift or scale them, for instance X - X.min()"
-        if low >= 0 and high < 2**MOST_BITS:
-            hint = f"set n_bits={int(high).bit_length()}, or scale them"
-        raise self._refusal(f"{low:g} to {high:g}", hint)
-
-    def _coded(self, values: Block) -> Block:
-        codes = values.astype(self._code_type())
-        if (wrong := codes != values).any():
-            hint = f"scale and round them, for instance np.rint(X / X.max() * {self._largest()})"
-            raise self._refusal(f"{values[wrong][0]:g}", hint)
-        return codes ^ (codes >> 1) if self.gray else codes
-
-    def _refusal(self, given: str, hint: str) -> ValueError:
-        return ValueError(
-            f"X: expected whole numbers from 0 to {self._largest()} for n_bits={self.n_bits}, got "
-            f"{given}; {hint}."
+        small = n_bytes <= code_type.itemsize or file_behind(rows) is not None
+        return (
+            rows
+            if usable and small and not self.gray
+            else _by_blocks(code, rows, rows.shape[1], code_type)
         )
 
     def _expected(self, bits: Block) -> Float[np.ndarray, "n width"]:
@@ -269,7 +257,7 @@ class BitPlanes(Coding):
             raise ValueError(
                 f"X: expected bits of values that {self.dtype_} can hold, the type of the samples "
                 f"seen in fit, got {values[wrong][0]:g}; fit with another type, for instance "
-                f"X.astype({self._code_type().name!r})."
+                f"X.astype({np.min_scalar_type(2**self.n_bits - 1).name!r})."
             )
         return exact
 
@@ -313,10 +301,9 @@ class Binarize(Coding):
         """Learn the threshold and what stands for either side of it; `y` is ignored."""
         rows = self._fit_rows(X)
         ends = (0.0, 1.0) if rows.dtype == bool else inputs.value_range(rows)
-        if self.threshold is None:
-            self.threshold_ = 0.5 * ends[0] + 0.5 * ends[1]
-        else:
-            self.threshold_ = check_real("threshold", self.threshold)
+        middle = 0.5 * ends[0] + 0.5 * ends[1]
+        given = self.threshold
+        self.threshold_ = middle if given is None else check_real("threshold", given)
         n_values, distance = np.zeros(2), np.zeros(2)
         for _, block in inputs.blocks(rows):
             above = self._above(block)
@@ -327,38 +314,23 @@ class Binarize(Coding):
         self.low_, self.high_ = (ends + distance / np.maximum(n_values, 1.0)).tolist()
         return self
 
-    def transform(self, X: object) -> Samples:
-        """Which values are above the threshold.
+    def transform(self, X: object) -> Rows:
+        """Which values are above the threshold: booleans ``(n, *sample_shape_)``.
 
-        Parameters
-        ----------
-        X
-            Real numbers, in samples of the fitted shape or flattened; booleans stay as they are.
-
-        Returns
-        -------
-        array of bool ``(n, *sample_shape_)``
+        X are real numbers, in samples of the fitted shape or flattened; booleans stay as they are.
         """
         rows = self._rows(X)
         if rows.dtype != bool:
             inputs.value_range(rows)
             rows = _by_blocks(self._above, rows, rows.shape[1], bool)
-        samples: Samples = rows.reshape(len(rows), *self.sample_shape_)
-        return samples
+        return rows.reshape(len(rows), *self.sample_shape_)
 
     def inverse_transform(self, X: object) -> Samples:
         """`low_` and `high_` for bits, and what is between them for probabilities.
 
-        Parameters
-        ----------
-        X
-            Samples of the fitted shape, or flattened: bits as booleans or integers, or
-            probabilities as floating-point numbers.
-
-        Returns
-        -------
-        array ``(n, *sample_shape_)`` of float64; from bits of the fitted type, if it can hold
-        `low_` and `high_`
+        X are samples of the fitted shape, or flattened: bits as booleans or integers, or
+        probabilities as floating-point numbers. From bits come values of the fitted type, if it
+        can hold `low_` and `high_`, else all in double precision.
         """
         check_is_fitted(self)
         bits = self._bits(X, self.sample_shape_)
@@ -366,18 +338,13 @@ class Binarize(Coding):
         exact = bits.dtype.kind != "f" and (whole or self.dtype_.kind == "f")
         return self._decoded(self._expected, bits, self.dtype_ if exact else np.float64)
 
-    def transform_mask(self, mask: ArrayLike) -> Bool[np.ndarray, "..."]:
-        """The mask as it is: every value is one bit."""
-        return self._mask(mask)
-
     def _above(self, block: Block) -> Bool[np.ndarray, "n width"]:
         return block if block.dtype == bool else block > self.threshold_
 
     def _expected(self, bits: Block) -> Float[np.ndarray, "n width"]:
         high = bits.astype(np.float64)
         # Exact for 0 and 1, as low + bit (high - low) is not.
-        expected: Block = (1.0 - high) * self.low_ + high * self.high_
-        return expected
+        return np.asarray((1.0 - high) * self.low_ + high * self.high_)
 
 
 def _by_blocks(

@@ -3,62 +3,67 @@
 import os
 import zlib
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import ClassVar, Self
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
+from jax import Array
 
 from ..learning import Objective, Scheme
-from ..machine import COUPLINGS, UNITS, Machine
+from ..machine import COUPLINGS, UNITS, Machine, Model
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
+from ..tensor.ranks import Boundary
 from ..training import Specification
 from ..training.sources import Source
-from . import inputs, model_file
+from . import batches, inputs, model_file
 from .boltzmann import BoltzmannEstimator, take_weight
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
+from .machines import RBM
+from .mporbm import MPORBM
+
+
+@batches.compiled
+def single_probability(machine: Machine, visible: Array, key: Array | None) -> Array:
+    """Compute the probability that a hidden unit is on, or one copy of it if there are several."""
+    field = machine.hidden_field(machine.visible_units.of_values(visible))
+    return machine.hidden_units.single.mean(field)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DeepEstimator(InferenceMixin, LikelihoodMixin):
     """A stack of machines: every layer learns from what the one below it makes of the samples.
 
-    A subclass says which estimator trains a layer, and what is made of the machines.
+    A subclass says what is made of the machines, and how all of them learn together.
     """
 
-    hidden_shapes: Any = field(default=None, kw_only=False)
+    hidden_shapes: object = field(default=None, kw_only=False)
     n_iter_fine_tuning: int = 50
 
     is_deep: ClassVar[bool] = True
-    LAYER: ClassVar[type[BoltzmannEstimator]]
+    coupling: ClassVar[str] = "dense"
+    _LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
     """The estimator that trains a layer."""
+    _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]]
+    """How all layers learn together."""
 
     @abstractmethod
-    def stack_machines(self, stack: tuple[Machine, ...]) -> Any:
+    def _stack_machines(self, stack: tuple[Machine, ...]) -> Model:
         """Make one model of the machines of all layers."""
 
+    @property
     @abstractmethod
-    def unstack_machine(self) -> tuple[Machine, ...]:
-        """List the layers as machines, the lowest first."""
-
-    @abstractmethod
-    def fine_tuning(self) -> tuple[Scheme, Objective]:
-        """Say how all layers learn together."""
-
-    def adapt_layer(self, specification: Specification, position: int, n: int) -> Specification:
-        """Change the training of one of n layers, if it differs from that of a machine alone."""
-        return specification
-
-    def layer_features(self, layer: BoltzmannEstimator, rows: Any) -> NDArray[Any]:
-        """Compute what the layer above learns from."""
-        features: NDArray[Any] = layer.transform(rows)
-        return features
+    def layers_(self) -> tuple[Machine, ...]:
+        """The layers as machines, the lowest first."""
 
     # Fitting
 
-    def fit(self, X: Any, y: Any = None, *, X_val: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self, X: object, y: object = None, *, X_val: object = None, **fit_params: object
+    ) -> Self:
         """Learn the distribution of X, layer by layer and then all layers together.
 
         Parameters
@@ -81,86 +86,90 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
                 "from what those below it make of all samples."
             )
         data = inputs.check_rows(self, X, reset=True)
-        shapes = self.resolved_hidden_shapes()
-        rows, held, stack = data, X_val, []
-        self.history_: list[dict[str, Any]] = []
+        rows, held, stack = data, X_val, list[Machine]()
+        self.history_: list[dict[str, object]] = []
+        shapes = self._resolved_hidden_shapes()
         for number, shape in enumerate(shapes):
-            first, last = number == 0, number + 1 == len(shapes)
-            layer = self._stage(
+            first = number == 0
+            layer = self._train_stage(
                 f"layer {number + 1}",
+                (rows, held, weight),
+                partial(self._specify_layer, number, len(shapes)),
                 visible_units=self.visible_units if first else "bernoulli",
                 visible_shape=rows.shape[1:],
                 hidden_shape=shape,
-                output="tensor",
-                feature="probability",
                 random_state=self.random_state if first else self._seed + number,
             )
-
-            def specify(
-                seed: int, source: Source, layer: BoltzmannEstimator = layer, number: int = number
-            ) -> Specification:
-                alone = layer.specify(layer.start(seed, source), source, seed)
-                return self.adapt_layer(alone, number, len(shapes))
-
-            self._learn(f"layer {number + 1}", layer, (rows, held, weight), specify)
             stack.append(layer.machine_)
             if first:
                 self._seed, self.base_bias_ = layer._seed, layer.base_bias_
-            if not last:
-                rows = self.layer_features(layer, rows)
-                held = None if held is None else self.layer_features(layer, held)
-        machine = self.stack_machines(tuple(stack))
+            if number + 1 < len(shapes):
+                rows = layer._batched(single_probability, layer._rows(rows))
+                if held is not None:
+                    held = layer._batched(single_probability, layer._rows(held))
+        machine = self._stack_machines(tuple(stack))
         if self.n_iter_fine_tuning:
-            machine = self._fine_tune(machine, (data, X_val, weight))
+            machine = self._train_stage(
+                "fine-tuning",
+                (data, X_val, weight),
+                partial(self._specify_fine_tuning, machine),
+                visible_shape=self.visible_shape_,
+                n_iter=self.n_iter_fine_tuning,
+                random_state=self._seed,
+            ).machine_
         self.set_machine(machine)
         self._random = np.random.RandomState(self._seed)
         self.n_iter_ = len(self.history_)
         return self
 
-    def _fine_tune(self, machine: Any, data: tuple[Any, Any, Any]) -> Any:
+    def _specify_layer(
+        self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
+    ) -> Specification:
+        """Specify the training of one of the layers: that of a machine alone."""
+        return layer.specify(layer.start(seed, source), source, seed)
+
+    def _specify_fine_tuning(
+        self, machine: Model, learner: BoltzmannEstimator, seed: int, source: Source
+    ) -> Specification:
         """Let all layers learn together."""
-        learner = self._stage(
-            "fine-tuning",
-            visible_shape=self.visible_shape_,
-            n_iter=self.n_iter_fine_tuning,
-            random_state=self._seed,
-        )
-        scheme, objective = self.fine_tuning()
+        scheme, objective = self._FINE_TUNING
+        together = learner.specify(machine, source, seed, scheme=scheme(), objective=objective())
         leaves = b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(machine))
+        identity = {**together.identity, "class": "fine-tuning", "start": zlib.crc32(leaves)}
+        return together._replace(identity=identity)
 
-        def specify(seed: int, source: Source) -> Specification:
-            together = learner.specify(machine, source, seed, scheme=scheme, objective=objective)
-            identity = {**together.identity, "class": "fine-tuning", "start": zlib.crc32(leaves)}
-            return together._replace(identity=identity)
-
-        self._learn("fine-tuning", learner, data, specify)
-        return learner.machine_
-
-    def _stage(self, stage: str, **own: Any) -> BoltzmannEstimator:
-        """Build the estimator of a stage, with the parameters that it shares with this one.
+    def _train_stage(
+        self,
+        stage: str,
+        data: tuple[object, object, object],
+        specify: Callable[[BoltzmannEstimator, int, Source], Specification],
+        **own: object,
+    ) -> BoltzmannEstimator:
+        """Train the estimator of a stage, with the parameters that it shares with this one.
 
         Every stage has a checkpoint of its own. After a kill, finished ones are read from theirs.
         """
         if self.checkpoint is not None:
             own["checkpoint"] = f"{os.fspath(self.checkpoint)}.{stage.replace(' ', '-')}"
-        return self.LAYER(**{**self.shared_parameters(self.LAYER), **own})
-
-    def _learn(
-        self, stage: str, learner: BoltzmannEstimator, data: tuple[Any, Any, Any], specify: Any
-    ) -> None:
-        """Run a stage, and note its history."""
-        rows, held, weight = data
-        learner.fit_specified(rows, held, weight, specify)
+        learner = self._learner(**own)
+        learner.fit_specified(*data, partial(specify, learner))
         self.history_ += [{**entry, "stage": stage} for entry in learner.history_]
+        return learner
+
+    def _learner(self, **own: object) -> BoltzmannEstimator:
+        """Build the estimator of a layer, with the parameters that it shares with this one."""
+        learner: BoltzmannEstimator = self._LAYER().set_params(
+            **{**self.shared_parameters(self._LAYER), **own}
+        )
+        return learner
 
     def check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
         check_integer("n_iter_fine_tuning", self.n_iter_fine_tuning, minimum=0)
         # What any layer would refuse, before the first one learns.
-        self.LAYER(**self.shared_parameters(self.LAYER)).check_parameters()
+        self._learner().check_parameters()
 
-    def resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
-        """Give one shape for every layer."""
+    def _resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
         if self.hidden_shapes is None:
             return [self.visible_shape_] * 2
         given = self.hidden_shapes
@@ -177,7 +186,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     def data_shape(self) -> tuple[int, ...]:
         """Give the shape of the samples that the model was made for."""
-        return self.unstack_machine()[0].visible_shape
+        return self.layers_[0].visible_shape
 
     @property
     def hidden_shape_(self) -> tuple[int, ...]:
@@ -185,7 +194,10 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         return self.layers_[-1].hidden_shape
 
     def machine_from_arrays(
-        self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
+        self,
+        arrays: dict[str, np.ndarray],
+        visible_shape: list[int],
+        hidden_shape: list[int],
     ) -> Machine:
         """Build a layer from what `machine_arrays` listed; above the first, units are binary."""
         units = UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
@@ -193,22 +205,27 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
             COUPLINGS[self.coupling], units, arrays, visible_shape, hidden_shape
         )
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MPOLayers(DeepEstimator):
+    """The parameters of layers that are coupled by matrix product operators."""
+
+    rank: int | Sequence[int] | np.ndarray = 20
+    boundary: Boundary = "open"
+    scheme: str = "aop"
+    gauge: str | None = "canonical"
+    rank_tolerance: float = 0.25
+
+    coupling: ClassVar[str] = "mpo"
+    _LAYER: ClassVar[type[BoltzmannEstimator]] = MPORBM
+
+    def _resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
+        shapes = super()._resolved_hidden_shapes()
+        for k, shape in enumerate(shapes):
+            check_paired_shapes("visible_shape", self.visible_shape_, f"hidden_shapes[{k}]", shape)
+        return shapes
+
     @property
-    def layers_(self) -> tuple[Machine, ...]:
-        """The layers as machines, the lowest first."""
-        self._fitted_machine("layers_")
-        return self.unstack_machine()
-
-
-def layer_ranks(estimator: DeepEstimator) -> tuple[tuple[int, ...], ...]:
-    """List, for every layer, the rank of each bond."""
-    return tuple(machine.coupling.used_ranks or () for machine in estimator.layers_)
-
-
-def paired_shapes(
-    visible_shape: tuple[int, ...], hidden_shapes: list[tuple[int, ...]]
-) -> list[tuple[int, ...]]:
-    """Refuse hidden layers that have not as many modes as the samples."""
-    for k, shape in enumerate(hidden_shapes):
-        check_paired_shapes("visible_shape", visible_shape, f"hidden_shapes[{k}]", shape)
-    return hidden_shapes
+    def ranks_(self) -> tuple[tuple[int, ...], ...]:
+        """The rank of each bond, for every layer."""
+        return tuple(machine.coupling.used_ranks or () for machine in self.layers_)

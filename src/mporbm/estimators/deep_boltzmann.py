@@ -1,72 +1,58 @@
 """Deep Boltzmann machines: DBM and MPODBM (Salakhutdinov & Hinton 2009)."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
+import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
 from ..learning import MeanFieldBound, Objective, Scheme, Simultaneous
+from ..learning.rates import Schedule
 from ..machine import Bernoulli, Copies, Machine, deep_boltzmann
 from ..machine.layered import layered, stack_of
 from ..sampling.deep import infer_layers, variational_free_energy
 from ..training import Specification
+from ..training.sources import Source
 from . import batches
 from .boltzmann import BoltzmannEstimator
-from .deep import DeepEstimator, layer_ranks, paired_shapes
-from .machines import RBM
+from .deep import DeepEstimator, MPOLayers
 from .model_file import ESTIMATORS
-from .mporbm import MPORBM
 
 
-def _top_field(machine: Machine, visible: Array) -> Array:
-    """Compute the field of each unit of the last layer."""
-    odd = machine.hidden_field(infer_layers(machine, visible))
-    even = machine.visible_field(machine.hidden_units.mean(odd))
-    return layered(machine).layers(even, odd)[-1]
+def _top_feature(of_field: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    """Compile a feature: a function of a key and the field of each unit of the last layer."""
+
+    def feature(machine: Machine, visible: Array, key: Array) -> Array:
+        odd = machine.hidden_field(infer_layers(machine, visible))
+        even = machine.visible_field(machine.hidden_units.mean(odd))
+        return of_field(key, layered(machine).layers(even, odd)[-1])
+
+    return batches.compiled(feature)
 
 
-@batches.compiled
-def top_field(machine: Machine, visible: Array, key: Any) -> Array:
-    """Compute the field of each unit of the last layer."""
-    return _top_field(machine, visible)
-
-
-@batches.compiled
-def top_probability(machine: Machine, visible: Array, key: Any) -> Array:
-    """Compute the mean-field means of the last layer."""
-    return Bernoulli().mean(_top_field(machine, visible))
-
-
-@batches.compiled
-def top_state(machine: Machine, visible: Array, key: Array) -> Array:
-    """Draw states of the last layer."""
-    return Bernoulli().sample(key, _top_field(machine, visible))
-
-
-BOLTZMANN_FEATURES = {"probability": top_probability, "field": top_field, "state": top_state}
+TOP_FEATURES = {
+    "probability": _top_feature(lambda key, field: Bernoulli().mean(field)),
+    "field": _top_feature(lambda key, field: field),
+    "state": _top_feature(lambda key, field: Bernoulli().sample(key, field)),
+}
+"""How each feature is computed from the mean-field means of the other layers."""
 
 
 @batches.compiled
-def mean_field_pass(machine: Machine, visible: Array, key: Any) -> Array:
+def mean_field_pass(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute the mean of V given the other layers as inferred from it."""
     passed = machine.visible_mean(machine.hidden_mean(infer_layers(machine, visible)))
     return passed[:, : math.prod(visible.shape[1:])].reshape(visible.shape)
 
 
 @batches.compiled
-def mean_field_bound(machine: Machine, visible: Array, key: Any) -> Array:
+def mean_field_bound(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute the bound on the log-probability, up to log Z."""
     return -variational_free_energy(machine, infer_layers(machine, visible))
-
-
-@batches.compiled
-def single_probability(machine: Machine, visible: Array, key: Any) -> Array:
-    """Compute the probability that one copy of a hidden unit is on."""
-    field = machine.hidden_field(machine.visible_units.of_values(visible))
-    return Bernoulli().mean(field)
 
 
 @ESTIMATORS.register("DBM")
@@ -80,58 +66,50 @@ class DBM(DeepEstimator):
 
     negative_phase: str = "pcd"
     n_gibbs: int = 5
-    schedule: Any = "linear"
+    schedule: Schedule = "linear"
 
-    coupling: ClassVar[str] = "dense"
-    LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
-    FEATURES: ClassVar[dict[str, Any]] = BOLTZMANN_FEATURES
+    FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = TOP_FEATURES
+    _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (Simultaneous, MeanFieldBound)
 
-    def stack_machines(self, stack: tuple[Machine, ...]) -> Machine:
-        """Make one machine between all even and all odd layers."""
+    def _stack_machines(self, stack: tuple[Machine, ...]) -> Machine:
         return deep_boltzmann(stack)
 
-    def unstack_machine(self) -> tuple[Machine, ...]:
-        """List every coupling with its biases as a machine, the lowest first."""
-        return stack_of(self.machine_)
+    @property
+    def layers_(self) -> tuple[Machine, ...]:
+        """Every coupling with its biases as a machine, the lowest first."""
+        return stack_of(self._fitted_machine("layers_"))
 
-    def fine_tuning(self) -> tuple[Scheme, Objective]:
-        """Learn together by mean-field inference for the data, and chains for the model."""
-        return Simultaneous(), MeanFieldBound()
-
-    def adapt_layer(self, specification: Specification, position: int, n: int) -> Specification:
+    def _specify_layer(
+        self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
+    ) -> Specification:
         """Let copies of the layers that are there stand for those that are missing.
 
         See `mporbm.machine.layered.deep_boltzmann`. Copies make patterns grow as much faster,
         which the automatic rate does not know.
         """
-        if n == 1:
-            return specification
-        n_visible, n_hidden = (2 if position < n - 1 else 1), (2 if position > 0 else 1)
-        machine: Machine = eqx.tree_at(
+        alone = super()._specify_layer(position, n_layers, layer, seed, source)
+        if n_layers == 1:
+            return alone
+        n_visible, n_hidden = (2 if position < n_layers - 1 else 1), (2 if position > 0 else 1)
+        machine = alone.machine
+        units = Copies(machine.visible_units, n_visible), Copies(machine.hidden_units, n_hidden)
+        machine = eqx.tree_at(
             lambda m: (m.visible_units, m.hidden_units),
-            specification.machine,
-            (
-                Copies(specification.machine.visible_units, n_visible),
-                Copies(specification.machine.hidden_units, n_hidden),
-            ),
+            machine,
+            units,
             is_leaf=lambda node: isinstance(node, Bernoulli),
         )
-        rates = specification.rates
+        rates = alone.rates
         if self.learning_rate == "auto":
             share = 1.0 / (n_visible**2 * n_hidden)
             rates = eqx.tree_at(lambda r: r.coupling, rates, share * rates.coupling)
-        return specification._replace(machine=machine, rates=rates)
+        return alone._replace(machine=machine, rates=rates)
 
-    def layer_features(self, layer: BoltzmannEstimator, rows: Any) -> NDArray[Any]:
-        """Compute the probability that one copy of each hidden unit is on."""
-        features: NDArray[Any] = batches.in_batches(single_probability, layer.machine_, rows)
-        return features
-
-    def reconstruct(self, X: Any) -> NDArray[Any]:
+    def reconstruct(self, X: object) -> NDArray[np.floating]:
         """Compute the mean of V given the mean-field means of the other layers."""
         return self._batched(mean_field_pass, self._rows(X))
 
-    def score_samples(self, X: Any) -> NDArray[Any]:
+    def score_samples(self, X: object) -> NDArray[np.floating]:
         """Compute a lower bound on ``log p(V)`` of each sample.
 
         ``E_q[-E(V, X_1..X_L)] + entropy(q) - log Z`` with the mean-field distribution q of the
@@ -141,7 +119,7 @@ class DBM(DeepEstimator):
 
     def named_machines(self) -> dict[str, Machine]:
         """List the machines that are kept in a file, by name."""
-        return {f"layer.{k}.": machine for k, machine in enumerate(self.unstack_machine())}
+        return {f"layer.{k}.": machine for k, machine in enumerate(self.layers_)}
 
     def set_named_machines(self, machines: dict[str, Machine]) -> None:
         """Become a fitted estimator around the machines of a file."""
@@ -150,7 +128,7 @@ class DBM(DeepEstimator):
 
 @ESTIMATORS.register("MPODBM")
 @dataclass(eq=False, repr=False, kw_only=True)
-class MPODBM(DBM):
+class MPODBM(DBM, MPOLayers):
     """Deep Boltzmann machine with layers coupled by matrix product operators.
 
     ``-E(X_0..X_L) = sum_k <X_{k-1}, W_k(X_k)> + sum_k <B_k, X_k>`` (Salakhutdinov & Hinton 2009).
@@ -164,25 +142,12 @@ class MPODBM(DBM):
 
     Parameters
     ----------
-    hidden_shapes
-        The shape of every hidden layer, such as ``[(10, 10), (8, 8)]``, with as many modes as the
-        samples have; by default two layers of the shape of the samples.
-    n_iter_fine_tuning
-        Epochs in which all layers learn together, after `n_iter` epochs of each alone.
     negative_phase, n_gibbs, schedule
         As for `MPORBM`, at every stage. Chains that begin at the data know little of a model of
         several layers, and the noise of persistent ones must fade: by default five steps of these,
         and a rate that falls to 0.
-    rank, boundary, scheme, gauge, rank_tolerance
-        Of every layer, as for `MPORBM`. Fine-tuning moves all cores at once.
-    checkpoint
-        Every stage has a file of its own, with ``.layer-1``, ``.layer-2``, ..., ``.fine-tuning``
-        added to this name. A `fit` that finds them goes on where it was.
-    visible_shape, visible_units, learning_rate, momentum, weight_decay, \
-    sparsity_target, sparsity_cost, init, batch_size, n_iter, early_stopping, \
-    validation_fraction, n_iter_no_change, on_divergence, checkpoint_interval, feature, output, \
-    verbose, random_state
-        As for `MPORBM`, at every stage.
+
+    The other parameters, and the attributes besides these, are those of `MPODBN`.
 
     Attributes
     ----------
@@ -190,16 +155,6 @@ class MPODBM(DBM):
         The learnt `mporbm.machine.Machine`, between all even and all odd layers.
     layers_
         Every coupling with its biases as a machine, the lowest first.
-    ranks_
-        For every layer the rank of each bond.
-    n_parameters_
-        The number of weights, biases excluded.
-    history_
-        What `MPORBM` watches in every epoch, with its ``"stage"``.
-    n_iter_
-        The epochs of all stages.
-    base_bias_
-        The visible bias that independent units would need to have the means of the data.
 
     Examples
     --------
@@ -211,21 +166,3 @@ class MPODBM(DBM):
     >>> model.fit(X).transform(X).shape, model.complete(X, upper_half).shape
     ((20, 4), (20, 6, 6))
     """
-
-    rank: Any = 20
-    boundary: Any = "open"
-    scheme: str = "aop"
-    gauge: str | None = "canonical"
-    rank_tolerance: float = 0.25
-
-    coupling: ClassVar[str] = "mpo"
-    LAYER: ClassVar[type[BoltzmannEstimator]] = MPORBM
-
-    def resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
-        """Give one shape for every layer, each with as many modes as the samples."""
-        return paired_shapes(self.visible_shape_, super().resolved_hidden_shapes())
-
-    @property
-    def ranks_(self) -> tuple[tuple[int, ...], ...]:
-        """The rank of each bond, for every layer."""
-        return layer_ranks(self)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,18 +22,6 @@ def _mixed(machine: Machine, visible: Array, of_fields: Callable[[Array], Array]
 
 
 @compiled
-def probability(machine: Machine, visible: Array, key: Any) -> Array:
-    """Compute ``p(H = 1 | V)`` with the label summed out."""
-    return _mixed(machine, visible, machine.hidden_units.mean)
-
-
-@compiled
-def field(machine: Machine, visible: Array, key: Any) -> Array:
-    """Compute the mean field of each hidden unit over the labels."""
-    return _mixed(machine, visible, lambda fields: fields)
-
-
-@compiled
 def state(machine: Machine, visible: Array, key: Array) -> Array:
     """Draw hidden states: first the label, then the units given the label."""
     first, second = jax.random.split(key)
@@ -47,13 +34,13 @@ def state(machine: Machine, visible: Array, key: Array) -> Array:
 
 
 @compiled
-def logits(machine: Machine, visible: Array, key: Any) -> Array:
+def logits(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute ``log p(y | V)`` of each label, up to a constant."""
     return label_logits(machine, visible)
 
 
 @compiled
-def up_and_down(machine: Machine, visible: Array, key: Any) -> Array:
+def up_and_down(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute ``E[V | E[H | V]]`` with the label summed out."""
     hidden = _mixed(machine, visible, machine.hidden_units.mean)
     passed = machine.visible_mean(hidden.reshape(len(visible), -1))
@@ -61,7 +48,7 @@ def up_and_down(machine: Machine, visible: Array, key: Any) -> Array:
 
 
 @compiled
-def free_energy(machine: Machine, visible: Array, key: Any) -> Array:
+def free_energy(machine: Machine, visible: Array, key: Array | None) -> Array:
     """Compute ``F(V)`` with the label summed out."""
     lowest = stack_of(machine)[0]
     axes = tuple(range(1, visible.ndim))
@@ -69,4 +56,9 @@ def free_energy(machine: Machine, visible: Array, key: Any) -> Array:
     return -own - jax.nn.logsumexp(label_logits(machine, visible), axis=-1)
 
 
-FEATURES = {"probability": probability, "field": field, "state": state}
+FEATURES: dict[str, Callable[[Machine, Array, Array], Array]] = {
+    "probability": compiled(lambda m, visible, key: _mixed(m, visible, m.hidden_units.mean)),
+    "field": compiled(lambda m, visible, key: _mixed(m, visible, lambda fields: fields)),
+    "state": state,
+}
+"""What `transform` computes: with the label summed out by ``p(y | V)``."""

@@ -5,17 +5,16 @@ learns the distribution of its visible layer. What is special about labels is th
 is known in closed form, and so is its gradient: nothing has to be sampled for it.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import PyTree
 
 from ..machine import Machine
 from ..machine.labels import label_fields, logits_of_fields, with_labels
+from ..machine.layered import layered
+from ..tensor.matmul import MatmulForm
 from .gradient import (
     Batch,
     GradientInfo,
@@ -51,7 +50,7 @@ class Classification(Objective):
     generative_weight: Array | None = None
     label_speed: Array | float = 1.0
 
-    def batch(self, machine: Machine, stored: Any, weight: Array) -> Batch:
+    def batch(self, machine: Machine, stored: PyTree, weight: Array) -> Batch:
         """Join samples and labels to visible states."""
         visible = stored.rows.astype(machine.coupling.dtype)
         return Batch(with_labels(machine, visible, stored.labels), weight)
@@ -65,23 +64,36 @@ class Classification(Objective):
             parts.append(discriminative_gradient(machine, pull_back, data))
         if self.generative_weight is not None:
             ascent, info = log_likelihood_gradient(machine, pull_back, data, samples)
-            share = self.generative_weight
-            parts.append((jax.tree.map(lambda g: (share * g).astype(g.dtype), ascent), info))
+            parts.append((_times(self.generative_weight, ascent), info))
         ascent = parts[0][0] if len(parts) == 1 else jax.tree.map(jnp.add, *(a for a, _ in parts))
-        labels = ascent.factors[-1]
-        if labels is not None:
-            faster = (self.label_speed * labels).astype(labels.dtype)
-            ascent = eqx.tree_at(lambda a: a.factors[-1], ascent, faster)
+        faster = _times(self.label_speed, ascent.factors[-1])
+        ascent = Parameters((*ascent.factors[:-1], faster), *ascent.biases)
         return ascent, parts[-1][1]
 
-    def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:
+    @eqx.filter_jit
+    def watch(self, machine: Machine, stored: PyTree, units: Array) -> Snapshot:
         """Look at a few samples; the score is the mean ``log p(y | V)``."""
-        return _snapshot(machine, stored.rows, stored.labels)
+        rows, n_data = stored.rows, layered(machine).sizes[0]
+        visible = with_labels(machine, rows.astype(machine.coupling.dtype), stored.labels)
+        field = machine.hidden_field(visible)
+        passed = machine.visible_mean(machine.hidden_units.mean(field))
+        with_own_label = jnp.concatenate([passed[:, :n_data], visible[:, n_data:]], axis=1)
+        equal = Batch(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))
+        return Snapshot(
+            ((visible - passed)[:, :n_data] ** 2).mean(),
+            _log_probability(machine, equal)[0],
+            machine.free_energy(visible).mean(),
+            jnp.maximum(jnp.abs(field).max(), jnp.abs(machine.hidden_field(with_own_label)).max()),
+        )
 
-    def field_limit(self, machine: Machine, stored: Any) -> float:
+    def field_limit(self, machine: Machine, stored: PyTree) -> float:
         """Say beyond which field a training diverges, by the samples without their labels."""
-        rows: NDArray[Any] = np.asarray(stored.rows)
-        return super().field_limit(machine, rows)
+        return super().field_limit(machine, stored.rows)
+
+
+def _times(factor: Array | float, gradient: PyTree) -> PyTree:
+    """Multiply all arrays of a gradient, which keep their precision."""
+    return jax.tree.map(lambda array: (factor * array).astype(array.dtype), gradient)
 
 
 def discriminative_gradient(
@@ -95,7 +107,9 @@ def discriminative_gradient(
     def derive(planned: Planned, data: Batch) -> tuple[tuple[Parameters, Array], Array]:
         machine, pull_back = planned
 
-        def objective(theta: tuple[Any, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
+        def objective(
+            theta: tuple[MatmulForm, Array, Array],
+        ) -> tuple[Array, tuple[Array, Array]]:
             form, *biases = theta
             moved = eqx.tree_at(
                 lambda m: (m.visible_bias, m.hidden_bias), machine.formed(form), biases
@@ -121,19 +135,3 @@ def _log_probability(machine: Machine, data: Batch) -> tuple[Array, tuple[Array,
     value = data.mean((labels * jax.nn.log_softmax(logits)).sum(axis=-1))
     own = jnp.einsum("ny,nyj->nj", labels, fields)
     return value, (data.mean(machine.hidden_units.mean(own)), jnp.abs(fields).max())
-
-
-@eqx.filter_jit
-def _snapshot(machine: Machine, rows: Array, labels: Array) -> Snapshot:
-    visible = with_labels(machine, rows.astype(machine.coupling.dtype), labels)
-    n_data = visible.shape[1] - logits_of_fields(machine, label_fields(machine, visible)).shape[1]
-    field = machine.hidden_field(visible)
-    passed = machine.visible_mean(machine.hidden_units.mean(field))
-    with_own_label = jnp.concatenate([passed[:, :n_data], visible[:, n_data:]], axis=1)
-    equal = Batch(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))
-    return Snapshot(
-        ((visible - passed)[:, :n_data] ** 2).mean(),
-        _log_probability(machine, equal)[0],
-        machine.free_energy(visible).mean(),
-        jnp.maximum(jnp.abs(field).max(), jnp.abs(machine.hidden_field(with_own_label)).max()),
-    )

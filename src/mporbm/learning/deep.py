@@ -1,11 +1,10 @@
 """Learning of all layers at once: deep Boltzmann machines and deep belief networks."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import PyTree
 
 from ..machine import DeepBelief, Machine
 from ..machine.hash_rng import hash_split
@@ -33,39 +32,38 @@ class MeanFieldBound(Objective):
     one whose chains do not begin at the data.
     """
 
-    def batch(self, machine: Machine, stored: Any, weight: Array) -> Batch:
+    def batch(self, machine: Machine, stored: PyTree, weight: Array) -> Batch:
         """Samples, and the means of the other even layers."""
         visible = stored.astype(machine.coupling.dtype)
         return Batch(infer_layers(machine, visible), weight)
 
-    def watch(self, machine: Machine, stored: Any, units: Array) -> Snapshot:
+    @eqx.filter_jit
+    def watch(self, machine: Machine, stored: PyTree, units: Array) -> Snapshot:
         """What a few samples tell, with the other layers as inferred."""
-        return _boltzmann_snapshot(machine, stored, units)
-
-
-@eqx.filter_jit
-def _boltzmann_snapshot(machine: Machine, stored: Array, units: Array) -> Snapshot:
-    n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
-    visible = infer_layers(machine, stored.astype(machine.coupling.dtype))
-    field = machine.hidden_field(visible)
-    passed = machine.visible_mean(machine.hidden_units.mean(field))
-    error = ((visible - passed)[:, :n_data] ** 2).mean()
-    # Only units of the data, of which there are fewer than the machine believes.
-    score = training_score(machine, visible, units % n_data).mean() * (n_data / n_even)
-    return Snapshot(
-        error,
-        score,
-        variational_free_energy(machine, visible).mean(),
-        jnp.abs(field).max(),
-    )
+        n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
+        visible = infer_layers(machine, stored.astype(machine.coupling.dtype))
+        field = machine.hidden_field(visible)
+        passed = machine.visible_mean(machine.hidden_units.mean(field))
+        error = ((visible - passed)[:, :n_data] ** 2).mean()
+        # Only units of the data, of which there are fewer than the machine believes.
+        score = training_score(machine, visible, units % n_data).mean() * (n_data / n_even)
+        free_energy = variational_free_energy(machine, visible).mean()
+        return Snapshot(error, score, free_energy, jnp.abs(field).max())
 
 
 class PassOfMeans(Objective):
     """The objective of a deep belief network, watched by a pass of means up and down."""
 
-    def watch(self, machine: DeepBelief, stored: Any, units: Array) -> Snapshot:
+    @eqx.filter_jit
+    def watch(self, machine: DeepBelief, stored: PyTree, units: Array) -> Snapshot:
         """Look at a few samples by a pass of means."""
-        return _belief_snapshot(machine, stored)
+        visible = stored.astype(machine.coupling.dtype)
+        error = reconstruction_error(machine, visible).mean()
+        highest = machine.up_mean(visible)
+        passed = machine.visible_mean(machine.top.hidden_mean(highest))
+        fields = [machine.hidden_field(visible), machine.hidden_field(passed)]
+        largest = jnp.maximum(*(jnp.abs(field).max() for field in fields))
+        return Snapshot(error, -error, machine.top.free_energy(highest).mean(), largest)
 
 
 class WakeSleep(Scheme):
@@ -85,15 +83,10 @@ class WakeSleep(Scheme):
         self, key: Array, algorithm: Algorithm, machine: DeepBelief, n_chains: int
     ) -> LearningState:
         """No velocity yet, fresh chains for the machine on top."""
-        states = [
-            super(WakeSleep, self).init(key, algorithm, m, n_chains) for m in _machines(machine)
-        ]
-        return LearningState(
-            machine,
-            tuple(state.velocity for state in states),
-            tuple(state.former for state in states),
-            states[-1].chains,
-        )
+        states = [Scheme.init(self, key, algorithm, m, n_chains) for m in _machines(machine)]
+        velocities = tuple(state.velocity for state in states)
+        formers = tuple(state.former for state in states)
+        return LearningState(machine, velocities, formers, states[-1].chains)
 
     def step(
         self, key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
@@ -108,34 +101,26 @@ class WakeSleep(Scheme):
         ascent, info = gradient(machine.top, highest, samples)
         ascent = algorithm.rule.with_sparsity(ascent, info.hidden_rate)
         found = [
-            *(
-                conditional_gradient(m, Batch(low, samples.weight), high, upwards=True)
-                for m, low, high in zip(machine.recognition, sleep, sleep[1:], strict=False)
-            ),
-            *(
-                conditional_gradient(m, Batch(low, data.weight), high, upwards=False)
-                for m, low, high in zip(machine.generation, wake, wake[1:], strict=False)
-            ),
-            (ascent, StepInfo(norm(ascent), info.largest_field)),
+            conditional_gradient(m, Batch(low, samples.weight), high, upwards=True)
+            for m, low, high in zip(machine.recognition, sleep, sleep[1:], strict=False)
         ]
-        each = zip(_machines(machine), state.velocity, state.former, found, strict=True)
-        machines, velocities, formers = zip(
-            *(
-                ascend(
-                    algorithm.rule,
-                    LearningState(m, velocity, former, None),
-                    ascent,
-                    rates,
-                    tuple(range(n_factors(m))),
-                )
-                for m, velocity, former, (ascent, _) in each
-            ),
-            strict=True,
-        )
+        found += [
+            conditional_gradient(m, Batch(low, data.weight), high, upwards=False)
+            for m, low, high in zip(machine.generation, wake, wake[1:], strict=False)
+        ]
+        found.append((ascent, StepInfo(norm(ascent), info.largest_field)))
+        moved = []
+        for m, velocity, former, (ascent, _) in zip(
+            _machines(machine), state.velocity, state.former, found, strict=True
+        ):
+            alone = LearningState(m, velocity, former, None)
+            every = tuple(range(n_factors(m)))
+            moved.append(ascend(algorithm.rule, alone, ascent, rates, every))
+        machines, velocities, formers = zip(*moved, strict=True)
         n_below = len(machine.recognition)
-        moved = DeepBelief(machines[:n_below], machines[n_below:-1], machines[-1])
+        network = DeepBelief(machines[:n_below], machines[n_below:-1], machines[-1])
         infos = [info for _, info in found]
-        return LearningState(moved, velocities, formers, chains), combine_infos(infos)
+        return LearningState(network, velocities, formers, chains), combine_infos(infos)
 
 
 def conditional_gradient(
@@ -158,19 +143,4 @@ def conditional_gradient(
 
 
 def _machines(belief: DeepBelief) -> tuple[Machine, ...]:
-    return (*belief.recognition, *belief.generation, belief.top)
-
-
-@eqx.filter_jit
-def _belief_snapshot(machine: DeepBelief, stored: Array) -> Snapshot:
-    visible = stored.astype(machine.coupling.dtype)
-    error = reconstruction_error(machine, visible).mean()
-    highest = machine.up_mean(visible)
-    passed = machine.visible_mean(machine.top.hidden_mean(highest))
-    fields = [machine.hidden_field(visible), machine.hidden_field(passed)]
-    return Snapshot(
-        error,
-        -error,
-        machine.top.free_energy(highest).mean(),
-        jnp.maximum(*(jnp.abs(field).max() for field in fields)),
-    )
+    return (*belief.recognition, *belief.stack)

@@ -1,12 +1,12 @@
 """Deep belief networks: a machine on top of directed layers (Hinton, Osindero & Teh 2006)."""
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ..tensor.matmul import N_USES
 from .hash_rng import hash_split
@@ -51,9 +51,14 @@ class DeepBelief(eqx.Module):
         return cls(stack[:-1], stack[:-1], stack[-1])
 
     @property
+    def stack(self) -> tuple[Machine, ...]:
+        """The machines that generate, the lowest first."""
+        return (*self.generation, self.top)
+
+    @property
     def lowest(self) -> Machine:
         """The machine that makes X_0."""
-        return (*self.generation, self.top)[0]
+        return self.stack[0]
 
     @property
     def visible_shape(self) -> tuple[int, ...]:
@@ -78,7 +83,7 @@ class DeepBelief(eqx.Module):
     @property
     def coupling(self) -> LayeredCoupling:
         """All generative weights."""
-        return LayeredCoupling([m.coupling for m in (*self.generation, self.top)])
+        return LayeredCoupling([machine.coupling for machine in self.stack])
 
     @property
     def n_batch_entries(self) -> int:
@@ -94,16 +99,16 @@ class DeepBelief(eqx.Module):
         )
         return planned
 
-    def up_mean(self, visible: Any) -> Array:
+    def up_mean(self, visible: ArrayLike) -> Array:
         """X_{L-1} by a pass of means."""
         state = jnp.asarray(visible)
         for machine in self.recognition:
             state = machine.hidden_mean(state)
         return state
 
-    def up_samples(self, key: Array, visible: Array) -> list[Array]:
+    def up_samples(self, key: Array, visible: ArrayLike) -> list[Array]:
         """X_0..X_{L-1}, drawn one after the other from q."""
-        states = [visible]
+        states = [jnp.asarray(visible)]
         for number, machine in enumerate(self.recognition):
             states.append(machine.sample_hidden(jax.random.fold_in(key, number), states[-1]))
         return states
@@ -115,31 +120,31 @@ class DeepBelief(eqx.Module):
             states.append(machine.sample_visible(jax.random.fold_in(key, number), states[-1]))
         return states[::-1]
 
-    def hidden_field(self, visible: Any) -> Array:
+    def hidden_field(self, visible: ArrayLike) -> Array:
         """What the units of X_L feel."""
         return self.top.hidden_field(self.up_mean(visible))
 
-    def hidden_mean(self, visible: Any) -> Array:
+    def hidden_mean(self, visible: ArrayLike) -> Array:
         """The probabilities that the units of X_L are on."""
         return self.top.hidden_mean(self.up_mean(visible))
 
-    def sample_hidden(self, key: Array, visible: Any) -> Array:
+    def sample_hidden(self, key: Array, visible: ArrayLike) -> Array:
         """A draw of X_L, by a pass of random states."""
         up, last = hash_split(key)
         return self.top.sample_hidden(last, self.up_samples(up, visible)[-1])
 
-    def visible_field(self, hidden: Any) -> Array:
+    def visible_field(self, hidden: ArrayLike) -> Array:
         """What the units of X_0 feel after a pass of means down from X_L."""
-        stack = (*self.generation, self.top)
+        stack = self.stack
         for machine in stack[:0:-1]:
             hidden = machine.visible_mean(hidden)
         return stack[0].visible_field(hidden)
 
-    def visible_mean(self, hidden: Any) -> Array:
+    def visible_mean(self, hidden: ArrayLike) -> Array:
         """The mean of X_0 after a pass of means down from X_L."""
         return self.visible_units.mean(self.visible_field(hidden))
 
-    def resampled_field(self, key: Array, visible: Any) -> Array:
+    def resampled_field(self, key: Array, visible: ArrayLike) -> Array:
         """What the units of X_0 feel after a pass of random states up to X_L and down again."""
         if not self.generation:
             return self.top.resampled_field(key, visible)

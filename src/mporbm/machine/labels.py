@@ -6,12 +6,11 @@ deep Boltzmann machine with the layers V, H and y, the last one one-hot over K c
 works for machines works for it. Here stands what labels have besides: ``p(y | V)`` exactly.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ..tensor.check import check_array, check_batch
 from .couplings import DenseCoupling
@@ -20,7 +19,9 @@ from .machine import Machine
 from .units import Categorical
 
 
-def labelled_machine(machine: Machine, label_weights: Any, label_bias: Any = None) -> Machine:
+def labelled_machine(
+    machine: Machine, label_weights: ArrayLike, label_bias: ArrayLike | None = None
+) -> Machine:
     """The machine of V, H and a label that the hidden layer feels, too.
 
     Parameters
@@ -60,7 +61,7 @@ def labelled_machine(machine: Machine, label_weights: Any, label_bias: Any = Non
     return deep_boltzmann([machine, top])
 
 
-def with_labels(machine: Machine, visible: Any, labels: Any) -> Array:
+def with_labels(machine: Machine, visible: ArrayLike, labels: ArrayLike) -> Array:
     """Visible states of a labelled machine: V flattened, and the labels one-hot after it.
 
     Labels are integers 0..K-1 over the leading axes of V; any other integer stands for no label,
@@ -92,7 +93,7 @@ def logits_of_fields(machine: Machine, fields: Array) -> Array:
     return bias + machine.hidden_units.log_partition(fields).sum(axis=-1)
 
 
-def label_logits(machine: Machine, visible: Any) -> Array:
+def label_logits(machine: Machine, visible: ArrayLike) -> Array:
     """``d_y + sum softplus(W^T(V) + C + U_y)``: ``log p(y | V)`` up to a constant, exactly.
 
     Of states V of shape (..., I_1..I_d) the logits of all labels, along a last axis.
@@ -101,7 +102,7 @@ def label_logits(machine: Machine, visible: Any) -> Array:
     return logits_of_fields(machine, label_fields(machine, flat))
 
 
-def _flat_data(coupling: LayeredCoupling, visible: Any) -> Array:
+def _flat_data(coupling: LayeredCoupling, visible: ArrayLike) -> Array:
     """The layer V of a batch, flattened."""
     shape = coupling.shapes[0]
     batch = check_batch("visible", visible, shape, coupling.dtype)

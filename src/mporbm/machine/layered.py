@@ -12,12 +12,14 @@ are its first visible units.
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike
 
 from ..tensor.check import check_sequence
 from ..tensor.index import Order
@@ -37,24 +39,24 @@ class LayeredForm(MatmulForm):
     products: tuple[MatmulForm, ...]
     sizes: tuple[int, ...] = eqx.field(static=True)
 
-    def contract_rows(self, batch: Array) -> tuple[Array, list[Any]]:
+    def contract_rows(self, batch: Array) -> tuple[Array, list[PyTree[Array]]]:
         """The fields that even layers make for odd ones."""
         return self._contract(batch, 0)
 
-    def contract_columns(self, batch: Array) -> tuple[Array, list[Any]]:
+    def contract_columns(self, batch: Array) -> tuple[Array, list[PyTree[Array]]]:
         """The fields that odd layers make for even ones."""
         return self._contract(batch, 1)
 
-    def gradient(self, rows: list[Any], columns: list[Any]) -> "LayeredForm":
+    def gradient(self, rows: list[PyTree[Array]], columns: list[PyTree[Array]]) -> Self:
         """The gradient of every coupling."""
         both = zip(self.products, rows, columns, strict=True)
         products = tuple(
             product.gradient(even, odd) if k % 2 == 0 else product.gradient(odd, even)
             for k, (product, even, odd) in enumerate(both)
         )
-        return LayeredForm(products, self.sizes)
+        return type(self)(products, self.sizes)
 
-    def _contract(self, batch: Array, parity: int) -> tuple[Array, list[Any]]:
+    def _contract(self, batch: Array, parity: int) -> tuple[Array, list[PyTree[Array]]]:
         """The fields of every other layer from the states of the layers between them."""
         states = dict(enumerate(split_layers(batch, self.sizes[parity::2])))
         fields: dict[int, Array] = {}
@@ -117,7 +119,7 @@ class LayeredCoupling(Coupling):
         return (sum(self.sizes[1::2]),)
 
     @classmethod
-    def from_factors(cls, factors: Sequence[Any], n_visible_modes: int) -> "LayeredCoupling":
+    def from_factors(cls, factors: Sequence[ArrayLike], n_visible_modes: int) -> Self:
         """Refuse: files keep every coupling by itself."""
         raise TypeError("LayeredCoupling: expected the couplings between neighbouring layers.")
 

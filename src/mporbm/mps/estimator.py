@@ -1,8 +1,9 @@
 """The estimator for samples in matrix product state form: MPSRBM."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -20,11 +21,11 @@ from ..estimators.mporbm import resolve_ranks
 from ..learning import Objective, Rates, Scheme
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO, MPS, MPSBatch
+from ..tensor.arrays import AnyArray
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_shape
 from ..training import ArraySource, Training
 from ..training.sources import Source
-from .gibbs import hidden_gibbs
-from .machine import MPSMachine
+from .machine import MPSMachine, hidden_gibbs
 from .scheme import MPSLikelihood, MPSScheme
 from .start import mps_start
 
@@ -79,7 +80,7 @@ class MPSRBM(BoltzmannEstimator):
     """
 
     visible_units: str = "gaussian"
-    rank: Any = 20
+    rank: int | Sequence[int] | np.ndarray = 20
     scheme: str = "aop"
     gauge: str | None = "canonical"
 
@@ -99,14 +100,16 @@ class MPSRBM(BoltzmannEstimator):
 
     # Data
 
-    def _source(self, X: Any, weight: Any, *, n_iter: int, reset: bool) -> tuple[Source, Any]:
+    def _source(
+        self, X: object, weight: object, *, n_iter: int, reset: bool
+    ) -> tuple[Source, MPSBatch]:
         trains = check_trains(X, self.visible_shape if reset else self.visible_shape_)
         if reset:
             self.visible_shape_ = trains.shape[1:]
             self.n_features_in_ = math.prod(self.visible_shape_)
         return ArraySource(trains, check_weights(weight, len(trains))), trains
 
-    def _split(self, source: Source, X_val: Any) -> tuple[Source, Source | None]:
+    def _split(self, source: Source, X_val: object) -> tuple[Source, Source | None]:
         if X_val is not None:
             return source, ArraySource(check_trains(X_val, self.visible_shape_))
         return source.split(self.validation_fraction) if self.early_stopping else (source, None)
@@ -115,7 +118,7 @@ class MPSRBM(BoltzmannEstimator):
         measured: MPSBatch = source.head(N_MEASURED_TRAINS)
         return measured
 
-    def _rows(self, X: Any) -> MPSBatch:
+    def _rows(self, X: object) -> MPSBatch:
         check_is_fitted(self)
         return check_trains(X, self.visible_shape_)
 
@@ -162,16 +165,18 @@ class MPSRBM(BoltzmannEstimator):
 
     # What was learnt
 
-    def reconstruct(self, X: Any) -> MPSBatch:
+    def reconstruct(self, X: object) -> MPSBatch:
         """Pass each sample up and down once: ``E[V | E[H | V]]``."""
         passed: MPSBatch = batches.in_batches(batches.up_and_down, self.machine_, self._rows(X))
         return passed
 
-    def free_energy(self, X: Any) -> NDArray[Any]:
+    def free_energy(self, X: object) -> NDArray[np.floating]:
         """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
         return self._batched(batches.free_energy, self._rows(X))
 
-    def sample(self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None) -> MPSBatch:
+    def sample(
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: object = None
+    ) -> MPSBatch:
         """Draw hidden states by chains of `n_gibbs` steps, and give their means ``E[V | H]``.
 
         White noise on every visible unit is not in MPS form, and is left out.
@@ -184,7 +189,7 @@ class MPSRBM(BoltzmannEstimator):
         return on_host
 
     @property
-    def cores_(self) -> list[NDArray[Any]]:
+    def cores_(self) -> list[NDArray[np.floating]]:
         """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
         return [np.asarray(core) for core in self._fitted_machine("cores_").coupling.factors]
 
@@ -201,7 +206,7 @@ class MPSRBM(BoltzmannEstimator):
 
     # Files
 
-    def machine_arrays(self, machine: Machine) -> dict[str, Any]:
+    def machine_arrays(self, machine: Machine) -> dict[str, AnyArray]:
         """List the parameters of a machine by name."""
         assert isinstance(machine, MPSMachine)
         arrays = {f"coupling.{k}": core for k, core in enumerate(machine.coupling.factors)}
@@ -209,7 +214,7 @@ class MPSRBM(BoltzmannEstimator):
         return {**arrays, "hidden_bias": machine.hidden_bias, **machine.visible_units.file_arrays()}
 
     def machine_from_arrays(
-        self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
+        self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
     ) -> MPSMachine:
         """Build a machine from what `machine_arrays` listed."""
         machine = MPSMachine(
@@ -222,7 +227,7 @@ class MPSRBM(BoltzmannEstimator):
         return machine
 
 
-def check_trains(X: Any, expected: Any) -> MPSBatch:
+def check_trains(X: object, expected: object) -> MPSBatch:
     """Refuse what is not a batch of finite trains, of the `expected` shape if there is one."""
     if not isinstance(X, MPSBatch):
         raise TypeError(
@@ -231,8 +236,8 @@ def check_trains(X: Any, expected: Any) -> MPSBatch:
         )
     if len(X) == 0:
         raise ValueError("X: expected at least one sample, got an MPSBatch of none.")
-    if expected is not None and X.shape[1:] != check_shape("visible_shape", expected):
-        raise ValueError(f"X: expected samples of shape {tuple(expected)}, got {X.shape[1:]}.")
+    if expected is not None and X.shape[1:] != (shape := check_shape("visible_shape", expected)):
+        raise ValueError(f"X: expected samples of shape {shape}, got {X.shape[1:]}.")
     if not all(np.isfinite(core).all() for core in X.cores):
         raise ValueError("X: expected finite numbers in all cores, got NaN or inf.")
     return X

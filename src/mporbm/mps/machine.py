@@ -1,16 +1,19 @@
 """A machine whose visible layer is in matrix product state form and never formed as a tensor."""
 
 import math
-from typing import Any
+from typing import Self
 
+import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ..machine.couplings import COUPLINGS, MPOCoupling
+from ..machine.hash_rng import hash_split
 from ..machine.machine import Machine
 from ..machine.units import Bernoulli, Gaussian
 from ..tensor import MPS, MPSBatch
-from ..tensor.check import check_array, check_batch
+from ..tensor.check import check_array
 from ..tensor.environments import FIELD_CONTRACTION, OVERLAP_CONTRACTION
 from ..tensor.matmul import N_USES
 
@@ -42,8 +45,8 @@ class MPSMachine(Machine):
         self,
         coupling: MPOCoupling,
         visible_bias: MPS,
-        hidden_bias: Any = None,
-        variance: Any = 1.0,
+        hidden_bias: ArrayLike | None = None,
+        variance: ArrayLike = 1.0,
     ):
         if COUPLINGS.get("mpo") is not type(coupling):
             raise TypeError(f"coupling: expected an MPOCoupling, got {type(coupling).__name__}.")
@@ -80,20 +83,19 @@ class MPSMachine(Machine):
         """The numbers that a sample takes in the hidden layer, the only one that is formed."""
         return math.prod(self.hidden_shape)
 
-    def planned(self, n_rows: int, n_uses: int = N_USES) -> "MPSMachine":
+    def planned(self, n_rows: int, n_uses: int = N_USES) -> Self:
         """The same machine: there is one way along the chain."""
         return self
 
-    def hidden_field(self, visible: Any) -> Array:
+    def hidden_field(self, visible: object) -> Array:
         """``W^T(V) + C``, an array (n, J_1..J_d)."""
         cores = self._check_visible(visible).cores
         fields = FIELD_CONTRACTION.contract(cores, self.coupling.mpo.cores)
         return fields.reshape(-1, *self.hidden_shape) + self.hidden_bias
 
-    def visible_field(self, hidden: Any) -> MPSBatch:  # type: ignore[override]
+    def visible_field(self, hidden: ArrayLike) -> MPSBatch:  # type: ignore[override]
         """``W(H) + B``, with ranks R_k times those of H and the rank of B added."""
-        h = check_batch("hidden", hidden, self.hidden_shape, self.coupling.dtype)
-        h = h.reshape(-1, *self.hidden_shape)
+        h = self._check_hidden(hidden).reshape(-1, *self.hidden_shape)
         mpo = self.coupling.mpo.to_open()
         cores = []
         for w, content in zip(mpo.cores, _as_train(h), strict=True):
@@ -102,18 +104,17 @@ class MPSMachine(Machine):
             cores.append(core.reshape(n, r * a, i, q * b))
         return MPSBatch(cores) + MPSBatch([core[None] for core in self.visible_bias.cores])
 
-    def visible_mean(self, hidden: Any) -> MPSBatch:  # type: ignore[override]
+    def visible_mean(self, hidden: ArrayLike) -> MPSBatch:  # type: ignore[override]
         """``E[V | H] = variance (W(H) + B)``."""
         return self.visible_field(hidden) * self.variance
 
-    def energy(self, visible: Any, hidden: Any) -> Array:
+    def energy(self, visible: object, hidden: ArrayLike) -> Array:
         """``E(V, H)`` of each pair."""
         batch = self._check_visible(visible)
-        h = check_batch("hidden", hidden, self.hidden_shape, self.coupling.dtype)
-        interaction = self._sum_hidden(h * self.hidden_field(batch))
+        interaction = self._sum_hidden(self._check_hidden(hidden) * self.hidden_field(batch))
         return self._own_energy(batch) - interaction
 
-    def free_energy(self, visible: Any) -> Array:
+    def free_energy(self, visible: object) -> Array:
         """``F(V) = |V|^2 / (2 variance) - <V, B> - sum softplus(W^T(V) + C)``."""
         batch = self._check_visible(visible)
         log_partition = self.hidden_units.log_partition(self.hidden_field(batch))
@@ -131,7 +132,7 @@ class MPSMachine(Machine):
         bias = FIELD_CONTRACTION.contract(batch.cores, self.bias_cores)[:, 0]
         return batch.squared_norms() / (2.0 * self.variance) - bias
 
-    def _check_visible(self, visible: Any) -> MPSBatch:  # type: ignore[override]
+    def _check_visible(self, visible: object) -> MPSBatch:  # type: ignore[override]
         if not isinstance(visible, MPSBatch):
             raise TypeError(
                 f"visible: expected an MPSBatch, got {type(visible).__name__}; for full tensors "
@@ -156,13 +157,31 @@ def _as_train(tensors: Array) -> list[Array]:
     for k, size in enumerate(sizes):
         left = before[k] if k <= center else after[k]
         right = after[k + 1] if k >= center else before[k + 1]
-        if k == center:
-            cores.append(tensors.reshape(-1, left, size, right))
-        else:
-            eye = jnp.eye(max(left, right), dtype=tensors.dtype)
-            cores.append(
-                jnp.broadcast_to(
-                    eye.reshape(1, left, size, right), (len(tensors), left, size, right)
-                )
-            )
+        core = tensors if k == center else jnp.eye(max(left, right), dtype=tensors.dtype)
+        core = core.reshape(-1, left, size, right)
+        cores.append(jnp.broadcast_to(core, (len(tensors), *core.shape[1:])))
     return cores
+
+
+def hidden_gibbs(key: Array, machine: MPSMachine, n_chains: int, n_gibbs: Array) -> Array:
+    """Hidden states (n_chains, J_1..J_d) after Gibbs steps from units without a field of V.
+
+    Given H, the hidden field of V is normal: ``variance (G H + W^T(B)) + sqrt(variance) u`` with
+    u of covariance ``G = W^T W``. So V need not be drawn, and yet the steps are exact.
+    """
+    gram, variance = machine.gram(), machine.variance
+    values, vectors = jnp.linalg.eigh(gram)
+    root = vectors * jnp.sqrt(jnp.maximum(variance * values, 0.0))
+    offset = variance * machine.bias_field() + machine.hidden_bias.reshape(-1)
+    first_key, chain_key = hash_split(key)
+    units = machine.hidden_units
+    start = units.sample(first_key, jnp.broadcast_to(offset, (n_chains, len(offset))))
+
+    def step(number: Array, hidden: Array) -> Array:
+        noise_key, unit_key = hash_split(jax.random.fold_in(chain_key, number))
+        noise = jax.random.normal(noise_key, hidden.shape, hidden.dtype)
+        field = variance * hidden @ gram + noise @ root.T + offset
+        return units.sample(unit_key, field)
+
+    hidden: Array = jax.lax.fori_loop(0, n_gibbs, step, start)
+    return hidden.reshape(n_chains, *machine.hidden_shape)

@@ -7,14 +7,13 @@ formed. All of this are contractions of two trains, and the gradient of a core i
 it there: its left and right environments, weighted with the statistics of hidden units.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import PyTree
 
 from ..learning.algorithm import (
     Algorithm,
@@ -33,7 +32,6 @@ from ..tensor import MPO, MPS, MPSBatch
 from ..tensor.environments import (
     FIELD_CONTRACTION,
     OVERLAP_CONTRACTION,
-    Cores,
     EnvironmentContraction,
     fold,
     next_gram,
@@ -75,15 +73,30 @@ class Seen(eqx.Module):
 class MPSLikelihood(Objective):
     """``E_data[log p(V)]`` of samples in MPS form, by contrastive divergence with mean values."""
 
-    def batch(self, machine: Any, stored: Any, weight: Array) -> Batch:
+    def batch(self, machine: MPSMachine, stored: PyTree, weight: Array) -> Batch:
         """Bring cores to the precision of the coupling."""
         return Batch(stored.astype(machine.coupling.dtype), weight)
 
-    def watch(self, machine: Any, stored: Any, units: Array) -> Snapshot:
-        """Look at a few samples by inner products alone."""
-        return _snapshot(machine, stored)
+    @eqx.filter_jit
+    def watch(self, machine: MPSMachine, stored: PyTree, units: Array) -> Snapshot:
+        """Look at a few samples: as `monitor.snapshot`, with |V - V'|^2 from inner products."""
+        visible = stored.astype(machine.coupling.dtype)
+        trains = _trains(machine, visible)
+        seen = _see(trains, trains)
+        bias, variance = machine.hidden_bias.reshape(-1), machine.variance
+        hidden = machine.hidden_units.mean(seen.field + bias)
+        passed = seen.mean_field(machine, hidden)
+        # <V, V'> and |V'|^2 of V' = variance (W(H) + B)
+        overlap = variance * ((hidden * seen.field).sum(axis=1) + seen.bias[:, 0])
+        own = (hidden @ seen.bias_field[0]) + seen.bias_square[0, 0]
+        square = variance * ((hidden * passed).sum(axis=1) + variance * own)
+        error = visible.squared_norms() - 2.0 * overlap + square
+        n_visible = jnp.prod(jnp.asarray(machine.visible_shape, float))
+        error = (jnp.maximum(error, 0.0) / n_visible).mean()
+        largest = jnp.maximum(jnp.abs(seen.field + bias).max(), jnp.abs(passed + bias).max())
+        return Snapshot(error, -error, machine.free_energy(visible).mean(), largest)
 
-    def field_limit(self, machine: Any, stored: Any) -> float:
+    def field_limit(self, machine: MPSMachine, stored: PyTree) -> float:
         """Say beyond which field a training diverges, by the norms of the samples."""
         return 1000.0 + 10.0 * float(stored.squared_norms().max())
 
@@ -116,177 +129,147 @@ class MPSScheme(Scheme):
         return step(key, algorithm, state, data, rates)
 
 
-def _trains(machine: Any, visible: Any) -> dict[str, Cores]:
-    return {"V": visible.cores, "W": machine.coupling.mpo.cores, "B": machine.bias_cores}
-
-
-def _see(trains: dict[str, Cores], moved: dict[str, Cores]) -> Seen:
-    return Seen(*(contraction.contract(trains[a], moved[b]) for contraction, a, b in TERMS))
+Trains = Mapping[str, Sequence[Array]]
+"""The cores of V, W and B by name."""
+Moved = tuple[Array, Array]
+"""Parameters after an update, and their velocity."""
 
 
 def _all_at_once(
     key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
 ) -> tuple[LearningState, StepInfo]:
     """CD-SU: the gradients of all cores from one pass along the chain, and back."""
-    machine: Any = state.machine
+    machine: MPSMachine = state.machine
     rule = algorithm.rule
-    trains = _trains(machine, data.visible)
+    trains, velocity = _trains(machine, data.visible), _velocities(state.velocity)
     now = {name: list(trains[name]) for name in "WB"}
     seen, pull_back = jax.vjp(lambda moved: _see(trains, moved), now)
-    hidden = machine.hidden_bias, state.velocity.hidden_bias
-    weights, hidden, info = _phases(key, algorithm, machine, seen, data.weight, hidden, rates)
+    weights, slope, largest = _phases(
+        key, algorithm, machine, seen, data.weight, machine.hidden_bias
+    )
     (ascent,) = pull_back(weights)
-    velocity = {"W": state.velocity.factors, "B": _as_mpo(state.velocity.visible_bias)}
-    none: list[Any] = [None] * len(now["W"])
-    moved = {}
-    for name, cores in now.items():
-        mpo = MPO(cores)
-        sides = (mpo.left_grams(), mpo.right_grams()) if rule.gauge else (none, none)
-        move = partial(_moved, rule, rates, name, len(cores))
-        sites = list(zip(cores, velocity[name], ascent[name], *sides, strict=True))
-        moved[name] = fold(partial(_alone, move), None, sites)[1]
-    squares = [norm(ascent) ** 2, info.gradient_norm**2]
-    return _state(machine, moved, hidden), StepInfo(jnp.sqrt(sum(squares)), info.largest_field)
+
+    def move(name: str) -> list[Moved]:
+        mpo = MPO(now[name])
+        grams = [mpo.left_grams(), mpo.right_grams()] if rule.gauge else []
+        sites = list(zip(now[name], velocity[name], ascent[name], *grams, strict=True))
+        return fold(
+            lambda _, site: (None, _move(rule, rates, name, len(sites), *site)), None, sites
+        )[1]
+
+    hidden = _move(rule, rates, "C", 1, machine.hidden_bias, state.velocity.hidden_bias, slope)
+    moved = {name: move(name) for name in now}
+    return _state(machine, moved, hidden), StepInfo(norm((ascent, slope)), largest)
+
+
+class _Side(eqx.Module):
+    """All to one side of a core: the environments of `TERMS`, and Gram matrices if gauged."""
+
+    environments: list[Array]
+    grams: dict[str, Array]
+
+
+class _Site(eqx.Module):
+    """What a sweep finds at a core."""
+
+    key: Array
+    cores: dict[str, Array]
+    velocity: dict[str, Array]
+    right: _Side
 
 
 def _sweep(
     key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
 ) -> tuple[LearningState, StepInfo]:
     """CD-AOP: from core to core, with all that stands to the left and to the right of it."""
-    machine: Any = state.machine
+    machine: MPSMachine = state.machine
     rule = algorithm.rule
-    trains = _trains(machine, data.visible)
-    d = len(trains["V"])
+    trains, velocity = _trains(machine, data.visible), _velocities(state.velocity)
     rights = [contraction.right_environments(trains[a], trains[b]) for contraction, a, b in TERMS]
+    ends = [contraction.boundary(trains[a], trains[b]) for contraction, a, b in TERMS]
     gauged = "WB" if rule.gauge else ""
     after = {name: MPO(trains[name]).right_grams() for name in gauged}
-    velocity = {"W": state.velocity.factors, "B": _as_mpo(state.velocity.visible_bias)}
-    keys = hash_split(key, d)
     sites = [
-        {
-            "key": keys[k],
-            "cores": {name: cores[k] for name, cores in trains.items()},
-            "velocity": {name: cores[k] for name, cores in velocity.items()},
-            "rights": [right[k] for right in rights],
-            "grams": {name: gram[k] for name, gram in after.items()},
-        }
-        for k in range(d)
+        _Site(
+            site_key,
+            {name: cores[k] for name, cores in trains.items()},
+            {name: cores[k] for name, cores in velocity.items()},
+            _Side([right[k] for right in rights], {n: grams[k] for n, grams in after.items()}),
+        )
+        for k, site_key in enumerate(hash_split(key, len(trains["V"])))
     ]
-    ones = jnp.ones((1, 1), machine.coupling.dtype)
-    start: dict[str, Any] = {
-        "lefts": [contraction.boundary(trains[a], trains[b]) for contraction, a, b in TERMS],
-        "grams": dict.fromkeys(gauged, ones),
-        "hidden": (machine.hidden_bias, state.velocity.hidden_bias),
-    }
 
-    def step(carry: dict[str, Any], site: dict[str, Any]) -> tuple[dict[str, Any], Any]:
-        cores = site["cores"]
+    def step(
+        carry: tuple[_Side, Moved], site: _Site
+    ) -> tuple[tuple[_Side, Moved], tuple[dict[str, Moved], StepInfo]]:
+        (left, (bias, bias_velocity)), right, cores = carry, site.right, site.cores
 
         def see(moved: dict[str, Array]) -> Seen:
-            sides = zip(TERMS, carry["lefts"], site["rights"], strict=True)
+            sides = zip(TERMS, left.environments, right.environments, strict=True)
             return Seen(
-                *(
-                    contraction.contract_between(left, cores[a], moved[b], right)
-                    for (contraction, a, b), left, right in sides
-                )
+                *(term.contract_between(x, cores[a], moved[b], y) for (term, a, b), x, y in sides)
             )
 
         seen, pull_back = jax.vjp(see, {name: cores[name] for name in "WB"})
-        weights, hidden, info = _phases(
-            site["key"], algorithm, machine, seen, data.weight, carry["hidden"], rates
-        )
+        weights, slope, largest = _phases(site.key, algorithm, machine, seen, data.weight, bias)
         (ascent,) = pull_back(weights)
-        moved = {
-            name: _moved(
-                rule,
-                rates,
-                name,
-                1,
-                cores[name],
-                site["velocity"][name],
-                ascent[name],
-                carry["grams"].get(name),
-                site["grams"].get(name),
-            )
-            for name in "WB"
-        }
-        new = {"V": cores["V"], **{name: core for name, (core, _) in moved.items()}}
-        carried = {
-            "lefts": [
-                contraction.next_left(left, new[a], new[b])
-                for (contraction, a, b), left in zip(TERMS, carry["lefts"], strict=True)
-            ],
-            "grams": {name: next_gram(gram, new[name]) for name, gram in carry["grams"].items()},
-            "hidden": hidden,
-        }
-        gradient_norm = jnp.sqrt(norm(ascent) ** 2 + info.gradient_norm**2)
-        return carried, (moved, StepInfo(gradient_norm, info.largest_field))
+        moved = {}
+        for name in "WB":
+            grams = [side.grams[name] for side in (left, right) if rule.gauge]
+            old = cores[name], site.velocity[name]
+            moved[name] = _move(rule, rates, name, 1, *old, ascent[name], *grams)
+        new = {**cores, **{name: core for name, (core, _) in moved.items()}}
+        pairs = zip(TERMS, left.environments, strict=True)
+        next_left = _Side(
+            [term.next_left(old, new[a], new[b]) for (term, a, b), old in pairs],
+            {name: next_gram(gram, new[name]) for name, gram in left.grams.items()},
+        )
+        hidden = _move(rule, rates, "C", 1, bias, bias_velocity, slope)
+        return (next_left, hidden), (moved, StepInfo(norm((ascent, slope)), largest))
 
-    end, results = fold(step, start, sites)
-    moved = {name: [site[name] for site, _ in results] for name in "WB"}
-    return _state(machine, moved, end["hidden"]), combine_infos([info for _, info in results])
+    ones = jnp.ones((1, 1), machine.coupling.dtype)
+    hidden = machine.hidden_bias, state.velocity.hidden_bias
+    start = _Side(ends, dict.fromkeys(gauged, ones)), hidden
+    (_, hidden), found = fold(step, start, sites)
+    moved = {name: [site[name] for site, _ in found] for name in "WB"}
+    return _state(machine, moved, hidden), combine_infos([info for _, info in found])
 
 
-def _moved(
+def _move(
     rule: UpdateRule,
     rates: Rates,
     name: str,
     n_moved: int,
-    core: Array,
+    old: Array,
     velocity: Array,
-    gradient: Array,
-    left: Array | None,
-    right: Array | None,
-) -> tuple[Array, Array]:
-    """A core and its velocity after an update of some cores; with the Gram matrices beside it."""
+    ascent: Array,
+    *grams: Array,
+) -> Moved:
+    """Move one of `n_moved` cores of W or B, with the Gram matrices beside it if gauged, or C."""
     share = 1.0
-    if left is not None and right is not None:
-        rows = ridge_solve(left, gradient.reshape(len(left), -1)).reshape(-1, len(right))
-        gradient = ridge_solve(right, rows.T).T.reshape(gradient.shape)
+    if grams:
+        left, right = grams
+        rows = ridge_solve(left, ascent.reshape(len(left), -1)).reshape(-1, len(right))
+        ascent = ridge_solve(right, rows.T).T.reshape(ascent.shape)
         # Natural steps of several cores add up: shared out, they are no longer than one.
         share = 1.0 / n_moved
     rate = rates.coupling if name == "W" else rates.bias
-    velocity = rule.accelerate(velocity, gradient, rate)
-    if name == "W":
-        core = rule.decay(core, share * rate)
-    return core + share * velocity, velocity
-
-
-def _alone(step: Callable[..., Any], carry: None, site: tuple[Any, ...]) -> tuple[None, Any]:
-    """A step that needs nothing of other sites, for `fold`."""
-    return None, step(*site)
-
-
-def _state(machine: Any, moved: dict[str, Any], hidden: tuple[Array, Array]) -> LearningState:
-    """From the cores of W and B with their velocities, and C with its own."""
-    parameters, velocity = (
-        Parameters(
-            tuple(site[part] for site in moved["W"]),
-            _as_mps([site[part] for site in moved["B"]]),
-            hidden[part],
-        )
-        for part in (0, 1)
-    )
-    return LearningState(parameters.into(machine), velocity, (), None)
+    velocity = rule.accelerate(velocity, ascent, rate)
+    old = rule.decay(old, share * rate) if name == "W" else old
+    return old + share * velocity, velocity
 
 
 def _phases(
-    key: Array,
-    algorithm: Algorithm,
-    machine: MPSMachine,
-    seen: Seen,
-    weight: Array,
-    hidden: tuple[Array, Array],
-    rates: Rates,
-) -> tuple[Seen, tuple[Array, Array], StepInfo]:
-    """The weight of each contraction in the gradient, C and its velocity moved, and their norm."""
-    rule, units, bias = algorithm.rule, machine.hidden_units, hidden[0].reshape(-1)
-    field = seen.field + bias
+    key: Array, algorithm: Algorithm, machine: MPSMachine, seen: Seen, weight: Array, bias: Array
+) -> tuple[Seen, Array, Array]:
+    """The weight of each contraction in the gradient, that of C, and the largest field."""
+    units = machine.hidden_units
+    field = seen.field + bias.reshape(-1)
     positive = units.mean(field)
     largest = jnp.abs(field).max()
     for step_key in hash_split(key, algorithm.negative_phase.n_gibbs):
         state = units.sample(step_key, field)
-        field = seen.mean_field(machine, state) + bias
+        field = seen.mean_field(machine, state) + bias.reshape(-1)
     negative = weight[:, None] * units.mean(field)
     variance = machine.variance
     weights = Seen(
@@ -298,40 +281,33 @@ def _phases(
         bias_square=-variance * weight.sum().reshape(1, 1),
     )
     rate = weight @ positive
-    sparse = rule.sparsity_cost * (rule.sparsity_target - rate)
-    ascent = rate - negative.sum(axis=0) + sparse.astype(rate.dtype)
-    velocity = rule.accelerate(hidden[1], ascent.reshape(hidden[1].shape), rates.bias)
-    info = StepInfo(norm(ascent), jnp.maximum(largest, jnp.abs(field).max()))
-    return weights, (hidden[0] + velocity, velocity), info
+    ascent = Parameters((), None, rate - negative.sum(axis=0))
+    slope = algorithm.rule.with_sparsity(ascent, rate).hidden_bias.reshape(bias.shape)
+    return weights, slope, jnp.maximum(largest, jnp.abs(field).max())
 
 
-def _as_mpo(mps: Any) -> tuple[Array, ...]:
-    return tuple(core[:, :, None] for core in mps.cores)
+def _trains(machine: MPSMachine, visible: MPSBatch) -> Trains:
+    samples = [jnp.asarray(core) for core in visible.cores]
+    return {"V": samples, "W": machine.coupling.mpo.cores, "B": machine.bias_cores}
 
 
-def _as_mps(cores: Sequence[Array]) -> MPS:
-    return MPS([core[:, :, 0] for core in cores])
+def _velocities(velocity: Parameters) -> Trains:
+    bias = [core[:, :, None] for core in velocity.visible_bias.cores]
+    return {"W": velocity.factors, "B": bias}
 
 
-@eqx.filter_jit
-def _snapshot(machine: MPSMachine, visible: MPSBatch) -> Snapshot:
-    """As `monitor.snapshot`: |V - V'|^2 from inner products."""
-    visible = visible.astype(machine.coupling.dtype)
-    trains = _trains(machine, visible)
-    seen = _see(trains, trains)
-    bias, variance = machine.hidden_bias.reshape(-1), machine.variance
-    hidden = machine.hidden_units.mean(seen.field + bias)
-    passed = seen.mean_field(machine, hidden)
-    # <V, V'> and |V'|^2 of V' = variance (W(H) + B)
-    overlap = variance * ((hidden * seen.field).sum(axis=1) + seen.bias[:, 0])
-    own = (hidden @ seen.bias_field[0]) + seen.bias_square[0, 0]
-    square = variance * ((hidden * passed).sum(axis=1) + variance * own)
-    error = visible.squared_norms() - 2.0 * overlap + square
-    n_visible = jnp.prod(jnp.asarray(machine.visible_shape, float))
-    error = jnp.maximum(error, 0.0) / n_visible
-    return Snapshot(
-        error.mean(),
-        -error.mean(),
-        machine.free_energy(visible).mean(),
-        jnp.maximum(jnp.abs(seen.field + bias).max(), jnp.abs(passed + bias).max()),
+def _see(trains: Trains, moved: Trains) -> Seen:
+    return Seen(*(contraction.contract(trains[a], moved[b]) for contraction, a, b in TERMS))
+
+
+def _state(machine: MPSMachine, moved: dict[str, list[Moved]], hidden: Moved) -> LearningState:
+    """From the cores of W and B with their velocities, and C with its own."""
+    parameters, velocity = (
+        Parameters(
+            tuple(site[part] for site in moved["W"]),
+            MPS([site[part][:, :, 0] for site in moved["B"]]),
+            hidden[part],
+        )
+        for part in (0, 1)
     )
+    return LearningState(parameters.into(machine), velocity, (), None)

@@ -1,7 +1,6 @@
 """Where training on samples in MPS form starts: what `mporbm.learning.start` is for arrays."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +48,8 @@ def _unit_rows(rng: np.random.Generator, n_rows: int, size: int) -> NDArray[np.f
 
 def _sketched(
     rng: np.random.Generator,
-    cores: Sequence[NDArray[Any]],
-    codes: Sequence[NDArray[Any]],
+    cores: Sequence[NDArray[np.float64]],
+    codes: Sequence[NDArray[np.float64]],
     ranks: Sequence[int],
 ) -> list[NDArray[np.float64]]:
     """Cores of an MPO close to ``sum_n V_n x A_n`` with A_n the product of its codes.
@@ -73,8 +72,7 @@ def _sketched(
     found = []
     for k, right in enumerate(reversed(rights)):
         if k == d - 1:
-            last = np.einsum("nas,nsit,nj->aijt", rest, cores[k], codes[k], optimize=True)
-            found.append(last)
+            found.append(np.einsum("nas,nsit,nj->aijt", rest, cores[k], codes[k], optimize=True))
             break
         image = np.einsum("nas,nsit,nj,ntr->aijr", rest, cores[k], codes[k], right, optimize=True)
         rank = image.shape[3]

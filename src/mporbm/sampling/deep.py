@@ -8,7 +8,7 @@ the other layers, bounds on the log-likelihood, and samples of deep belief netwo
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from ..machine import DeepBelief, Machine
 from ..machine.hash_rng import hash_bits, hash_split
@@ -29,20 +29,10 @@ def infer_layers(
     The means are those of the best independent units q, found one half of the layers after the
     other.
     """
-    value, observed = pad_to_even_layers(machine, visible, jnp.ones_like(visible, bool))
-    return mean_field(machine, Evidence.from_known(value, observed), n_steps).mean
-
-
-def pad_to_even_layers(
-    machine: Machine, visible: Float[Array, "n ..."], observed: Bool[Array, "n ..."]
-) -> tuple[Float[Array, "n even"], Bool[Array, "n even"]]:
-    """Data, and which of them were seen, as visible units of a deep machine (its even layers)."""
     n_data, (n_even,) = layered(machine).sizes[0], machine.visible_shape
-    room = (0, 0), (0, n_even - n_data)
-    return (
-        jnp.pad(visible.reshape(len(visible), n_data), room),
-        jnp.pad(observed.reshape(len(visible), n_data), room),
-    )
+    value = jnp.pad(visible.reshape(len(visible), n_data), ((0, 0), (0, n_even - n_data)))
+    observed = jnp.broadcast_to(jnp.arange(n_even) < n_data, value.shape)
+    return mean_field(machine, Evidence.from_known(value, observed), n_steps).mean
 
 
 def variational_free_energy(
