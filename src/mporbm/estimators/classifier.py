@@ -22,7 +22,7 @@ from ..tensor import MPO
 from ..tensor.check import check_integer, check_positive
 from ..tensor.index import Order
 from ..training import ArraySource, LabelledRows
-from ..training.packed_bits import unpacked
+from ..training.rows import unpacked
 from ..training.sources import Source
 from . import inputs, label_batches, model_file
 from .boltzmann import BoltzmannEstimator, take_weight

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
-from ..training.packed_bits import MOST_BITS, PackedBits
-from ..training.sources import file_behind
+from ..training.rows import MOST_BITS, PackedBits, file_behind
 from . import inputs
 
 Rows = Any

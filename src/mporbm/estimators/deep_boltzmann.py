@@ -106,6 +106,7 @@ class DBM(DeepEstimator):
         """
         if n == 1:
             return specification
+        assert isinstance(specification.machine, Machine)
         n_visible, n_hidden = (2 if position < n - 1 else 1), (2 if position > 0 else 1)
         machine: Machine = eqx.tree_at(
             lambda m: (m.visible_units, m.hidden_units),

@@ -7,18 +7,18 @@ float), and bits stay packed, until a batch is used.
 
 import itertools
 import math
-import mmap
 import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike, NDArray
 
-from .packed_bits import unpacked
-from .zarr_rows import StoredRows
+from ..tensor.arrays import AnyArray
+from .rows import PackedBits, Stored, StoredRows, file_behind, release, unpacked
 
 BLOCK_BYTES = 2**24
 """The most data of one block that comes from a file or a stream."""
@@ -26,6 +26,9 @@ RESIDENT_BYTES = 2**28
 """The most data that is kept on the device as a whole."""
 PADDING = -1
 """The number of a row that stands for none."""
+
+Piece = ArrayLike | PackedBits
+"""What a stream gives."""
 
 
 class Block(NamedTuple):
@@ -35,8 +38,8 @@ class Block(NamedTuple):
     each batch has no rows to choose from: `chosen` are they themselves.
     """
 
-    rows: Any
-    chosen: Any
+    rows: PyTree[AnyArray] | None
+    chosen: PyTree[AnyArray]
     weight: NDArray[np.float32]
 
 
@@ -60,12 +63,13 @@ class Source:
         """
 
     @abstractmethod
-    def head(self, n_rows: int) -> Any:
+    def head(self, n_rows: int) -> PyTree[AnyArray]:
         """Up to `n_rows` rows to watch and to measure scales with."""
 
-    @abstractmethod
-    def fingerprint(self) -> dict[str, Any]:
-        """What tells these data from others."""
+    def fingerprint(self) -> dict[str, object]:
+        """What tells these data from others: a check sum of some rows."""
+        leaves = jax.tree.leaves(self.head(64))
+        return {"checksum": zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in leaves))}
 
     def n_batches(self, batch_size: int) -> int | None:
         """The batches of an epoch, if known."""
@@ -87,8 +91,8 @@ class ArraySource(Source):
 
     def __init__(
         self,
-        rows: Any,
-        weight: NDArray[Any] | None = None,
+        rows: PyTree[Stored],
+        weight: NDArray[np.floating] | None = None,
         used: NDArray[np.intp] | None = None,
     ):
         self.rows = rows
@@ -97,7 +101,7 @@ class ArraySource(Source):
         weights = self.weight[self.used]
         self._mean_weight = weights[weights > 0.0].mean() if weights.any() else 1.0
         self.resident = file_behind(rows) is None and rows.nbytes <= RESIDENT_BYTES
-        self._on_device: Any = None
+        self._on_device: PyTree[jax.Array] | None = None
 
     def n_batches(self, batch_size: int) -> int:
         """The batches of an epoch, the last one perhaps padded."""
@@ -177,28 +181,22 @@ class ArraySource(Source):
             ArraySource(self.rows, self.weight, watched),
         )
 
-    def head(self, n_rows: int) -> Any:
+    def head(self, n_rows: int) -> PyTree[AnyArray]:
         """Rows at even distances."""
         n_chosen = min(n_rows, len(self.used))
         chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
         return unpacked(self._gathered(chosen))
 
-    def _gathered(self, chosen: NDArray[Any]) -> Any:
+    def _gathered(self, chosen: NDArray[np.intp]) -> PyTree[AnyArray]:
         """Some rows in memory as they are stored; zeros for padding."""
+        return jax.tree.map(lambda stored: gather(stored, chosen), self.rows)
 
-        def gathered(stored: Any) -> NDArray[Any]:
-            target = np.zeros((len(chosen), *stored.shape[1:]), stored.dtype)
-            gather(stored, chosen, target)
-            return target
-
-        return jax.tree.map(gathered, self.rows)
-
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, object]:
         """Shape, type and a check sum of some rows and of all weights."""
         return {
             "shape": [len(self.used), *self.rows.shape[1:]],
             "dtype": str(self.rows.dtype),
-            "checksum": _checksum(self.head(64)),
+            **super().fingerprint(),
             "weights": zlib.crc32(self.weight[self.used].tobytes()),
         }
 
@@ -212,16 +210,14 @@ class StreamSource(Source):
 
     def __init__(
         self,
-        restart: Callable[[], Iterable[Any]],
-        check: Callable[[Any], NDArray[Any]],
+        restart: Callable[[], Iterable[Piece]],
+        check: Callable[[Piece], np.ndarray],
         restartable: bool = True,
     ):
-        self.restart = restart
-        self.restartable = restartable
-        self.check = check
-        self._head: NDArray[Any] | None = None
+        self.restart, self.check, self.restartable = restart, check, restartable
+        self._head: np.ndarray | None = None
         self._asked = 0
-        self._begun: Iterator[Any] | None = None
+        self._begun: Iterator[Piece] | None = None
 
     def blocks(
         self,
@@ -254,13 +250,13 @@ class StreamSource(Source):
                 "object whose __iter__ does)."
             )
 
-    def _regular(self, batch_size: int) -> Iterator[tuple[NDArray[Any], int]]:
+    def _regular(self, batch_size: int) -> Iterator[tuple[np.ndarray, int]]:
         """The stream's rows in pieces of one size, and that size."""
-        waiting: list[NDArray[Any]] = []
-        n_waiting, size, short = 0, None, True
+        waiting: list[np.ndarray] = []
+        n_waiting, size, short = 0, 0, True
         for piece in self._pieces():
             rows = self.check(piece)
-            if size is None:
+            if not size:
                 row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
                 size = max(min(BLOCK_BYTES // row_bytes, 2**16) // batch_size, 1) * batch_size
             waiting.append(rows)
@@ -273,23 +269,23 @@ class StreamSource(Source):
                 short = False
                 waiting, n_waiting = [everything[n_full * size :].copy()], n_waiting % size
         if n_waiting:
-            assert size is not None
-            if short:
-                # The only block needs no more padding than its last batch.
-                size = -(-n_waiting // batch_size) * batch_size
+            # The only block needs no more padding than its last batch.
+            size = -(-n_waiting // batch_size) * batch_size if short else size
             yield np.concatenate(waiting), size
 
-    def _pieces(self) -> Iterator[Any]:
+    def _pieces(self) -> Iterator[Piece]:
         """The stream from its beginning; what `head` has read of it is not read again."""
         begun, self._begun = self._begun, None
-        return map(unpacked, self.restart()) if begun is None else begun
+        if begun is not None:
+            return begun
+        return (p.unpacked() if isinstance(p, PackedBits) else p for p in self.restart())
 
-    def head(self, n_rows: int) -> NDArray[Any]:
+    def head(self, n_rows: int) -> np.ndarray:
         """The first rows of the stream."""
         if self._head is None or len(self._head) == self._asked < n_rows:
             pieces = self._pieces()
-            taken: list[Any] = []
-            rows: list[NDArray[Any]] = []
+            taken: list[Piece] = []
+            rows: list[np.ndarray] = []
             for piece in pieces:
                 taken.append(piece)
                 rows.append(self.check(piece)[:n_rows])
@@ -301,24 +297,10 @@ class StreamSource(Source):
             self._head, self._asked = np.concatenate(rows)[:n_rows], n_rows
         return self._head[:n_rows]
 
-    def fingerprint(self) -> dict[str, Any]:
-        """A check sum of the first rows."""
-        return {"checksum": _checksum(self.head(64))}
 
-
-def _checksum(rows: Any) -> int:
-    return zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
-
-
-def file_behind(array: Any) -> Any:
-    """What reads rows from a file when they are looked at; None if they are in memory."""
-    while array is not None and not isinstance(array, (np.memmap, mmap.mmap, StoredRows)):
-        array = getattr(array, "base", None)
-    return array
-
-
-def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
-    """Copy rows but for padding, in steps that give the pages of a memory-mapped file back."""
+def gather(source: Stored, chosen: NDArray[np.intp]) -> np.ndarray:
+    """Rows in memory, zeros for padding, in steps that give the pages of a mapped file back."""
+    target = np.zeros((len(chosen), *source.shape[1:]), source.dtype)
     row_bytes = max(source.nbytes // max(len(source), 1), 1)
     # A step may touch a page cluster of 64 KiB for every row; chunks are read once in each.
     step = max(BLOCK_BYTES // max(row_bytes, 2**16), 1)
@@ -329,12 +311,4 @@ def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
         part = order[start : start + step]
         target[part] = source[chosen[part]]
         release(source)
-
-
-def release(array: Any) -> None:
-    """Let the pages of a read-only memory-mapped file go; they are read again when needed."""
-    file = file_behind(array)
-    if isinstance(file, np.memmap) and file.mode in ("r", "r+"):
-        handle = getattr(file, "_mmap", None)
-        if handle is not None and hasattr(mmap, "MADV_DONTNEED"):
-            handle.madvise(mmap.MADV_DONTNEED)
+    return target
