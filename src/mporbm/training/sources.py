@@ -8,9 +8,8 @@ float), and bits stay packed, until a batch is used.
 import itertools
 import math
 import zlib
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import jax
 import numpy as np
@@ -43,51 +42,15 @@ class Block(NamedTuple):
     weight: NDArray[np.float32]
 
 
-class Source:
-    """Rows (n, *shape) that are read once per epoch."""
-
-    restartable = True
-    """Whether an epoch can be read again."""
-
-    @abstractmethod
-    def blocks(
-        self,
-        rng: np.random.Generator | None,
-        batch_size: int,
-        skip: int = 0,
-        share: slice | None = None,
-    ) -> Iterator[Block]:
-        """The blocks of an epoch but the first `skip`, shuffled if there is a generator.
-
-        With a `share` only those places of every batch are read.
-        """
-
-    @abstractmethod
-    def head(self, n_rows: int) -> PyTree[AnyArray]:
-        """Up to `n_rows` rows to watch and to measure scales with."""
-
-    def fingerprint(self) -> dict[str, object]:
-        """What tells these data from others: a check sum of some rows."""
-        leaves = jax.tree.leaves(self.head(64))
-        return {"checksum": zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in leaves))}
-
-    def n_batches(self, batch_size: int) -> int | None:
-        """The batches of an epoch, if known."""
-        return None
-
-    def split(self, fraction: float) -> tuple["Source", "Source"]:
-        """Set a share of the rows aside for validation."""
-        raise ValueError(
-            "X_val: expected samples to stop early by, got None; a stream cannot be split."
-        )
-
-
-class ArraySource(Source):
+class ArraySource:
     """An array, in memory, in a file or a store, with a weight for each row; or some of its rows.
 
     Or rows of several arrays: a pytree that knows its `shape`, `dtype`, `nbytes` and length, and
     gives rows by an index, such as packed bits.
     """
+
+    restartable = True
+    """Whether an epoch can be read again."""
 
     def __init__(
         self,
@@ -114,7 +77,10 @@ class ArraySource(Source):
         skip: int = 0,
         share: slice | None = None,
     ) -> Iterator[Block]:
-        """Rows in a new order for every generator."""
+        """The blocks of an epoch but the first `skip`, in a new order for every generator.
+
+        With a `share` only those places of every batch are read.
+        """
         n_batches = per_block = self.n_batches(batch_size)
         if not self.resident:
             row_bytes = max(self.rows.nbytes // len(self.rows), 1)
@@ -164,7 +130,7 @@ class ArraySource(Source):
             order[start : start + size] = rng.permuted(runs, axis=1).T.reshape(-1)
         return order
 
-    def split(self, fraction: float) -> tuple[Source, Source]:
+    def split(self, fraction: float) -> tuple["ArraySource", "ArraySource"]:
         """Set rows at even distances aside for validation."""
         n_samples = len(self.rows)
         n_held = math.ceil(fraction * n_samples)
@@ -182,7 +148,7 @@ class ArraySource(Source):
         )
 
     def head(self, n_rows: int) -> PyTree[AnyArray]:
-        """Rows at even distances."""
+        """Up to `n_rows` rows at even distances, to watch and to measure scales with."""
         n_chosen = min(n_rows, len(self.used))
         chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
         return unpacked(self._gathered(chosen))
@@ -196,12 +162,12 @@ class ArraySource(Source):
         return {
             "shape": [len(self.used), *self.rows.shape[1:]],
             "dtype": str(self.rows.dtype),
-            **super().fingerprint(),
+            "checksum": _checksum(self.head(64)),
             "weights": zlib.crc32(self.weight[self.used].tobytes()),
         }
 
 
-class StreamSource(Source):
+class StreamSource:
     """Arrays of rows from an iterator that `restart` makes anew for every epoch.
 
     Rows are shuffled within a block; their order between blocks is that of the stream. Packed bits
@@ -226,7 +192,7 @@ class StreamSource(Source):
         skip: int = 0,
         share: slice | None = None,
     ) -> Iterator[Block]:
-        """Blocks of equal size; the last one is padded."""
+        """The blocks of an epoch but the first `skip`, of equal size; the last one is padded."""
         if share is not None:
             raise ValueError(
                 "X: expected an array, which may be memory-mapped, to train on several devices, "
@@ -280,7 +246,7 @@ class StreamSource(Source):
             return begun
         return (p.unpacked() if isinstance(p, PackedBits) else p for p in self.restart())
 
-    def head(self, n_rows: int) -> np.ndarray:
+    def head(self, n_rows: int) -> PyTree[AnyArray]:
         """The first rows of the stream."""
         if self._head is None or len(self._head) == self._asked < n_rows:
             pieces = self._pieces()
@@ -296,6 +262,27 @@ class StreamSource(Source):
             self._begun = itertools.chain(taken, pieces)
             self._head, self._asked = np.concatenate(rows)[:n_rows], n_rows
         return self._head[:n_rows]
+
+    def fingerprint(self) -> dict[str, object]:
+        """A check sum of the first rows."""
+        return {"checksum": _checksum(self.head(64))}
+
+    def n_batches(self, batch_size: int) -> None:
+        """The batches of an epoch are not known."""
+
+    def split(self, fraction: float) -> NoReturn:
+        """Refuse to set rows aside for validation."""
+        raise ValueError(
+            "X_val: expected samples to stop early by, got None; a stream cannot be split."
+        )
+
+
+Source = ArraySource | StreamSource
+"""Rows (n, *shape) that are read once per epoch."""
+
+
+def _checksum(rows: PyTree[AnyArray]) -> int:
+    return zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
 
 
 def gather(source: Stored, chosen: NDArray[np.intp]) -> np.ndarray:
