@@ -86,7 +86,7 @@ def products(
     import jax
     import jax.numpy as jnp
 
-    from mporbm.training.compiler import compiled
+    from mporbm.training.devices import compiled
 
     rows = jnp.asarray(data(n_batches, batch, n_visible)).reshape(n_batches, batch, n_visible)
     start = 0.01 * jax.random.normal(jax.random.key(0), (n_visible, n_hidden))

@@ -21,7 +21,7 @@ from mporbm.learning import (
 )
 from mporbm.machine import Machine
 from mporbm.sampling import gibbs
-from mporbm.training.compiler import compiled
+from mporbm.training.devices import compiled
 
 Step = Callable[[], Any]
 

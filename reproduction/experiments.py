@@ -10,10 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mporbm.atomic import write_text
+from mporbm.atomic import locked, write_text
 from mporbm.evaluation.processes import available_cores
 from mporbm.evaluation.run_cache import Outcome
-from mporbm.training.file_lock import locked
 
 from . import beyond, figure7, figures8_9, table4, table5, table6, table7, tables1_3
 from .runs import Run, perform_all

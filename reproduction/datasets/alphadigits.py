@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from mporbm.datasets.bunch import as_bunch
 from mporbm.datasets.fetch import Remote, fetch
+from mporbm.datasets.loaders import as_bunch
 
 REMOTE = Remote(
     "binaryalphadigs.mat",

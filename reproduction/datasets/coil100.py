@@ -11,10 +11,9 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from mporbm.datasets.archives import open_zip, read_member
-from mporbm.datasets.bunch import as_bunch
 from mporbm.datasets.fetch import Remote, fetch, folders
-from mporbm.datasets.formats import open_image
+from mporbm.datasets.formats import open_image, open_zip, read_member
+from mporbm.datasets.loaders import as_bunch
 
 REMOTE = Remote(
     "coil-100.zip",

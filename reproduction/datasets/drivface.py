@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mporbm.datasets.archives import Blob, fetch_blob, find_blob, open_zip, read_member
-from mporbm.datasets.bunch import as_bunch, check_word
 from mporbm.datasets.fetch import Remote, fetch
-from mporbm.datasets.formats import open_image
+from mporbm.datasets.formats import Blob, open_image, open_zip, read_member
+from mporbm.datasets.loaders import as_bunch
+from mporbm.tensor.check import check_choice
 
+from .archives import fetch_blob, find_blob
 from .matlab import read_struct
 
 REMOTE = Remote(
@@ -64,7 +65,7 @@ def load_drivface(task: str = "gaze", *, return_X_y: bool = False) -> Any:
     -------
     Bunch of data (uint8), target, target_names, DESCR and source
     """
-    check_word("task", task, tuple(N_EACH))
+    check_choice("task", task, tuple(N_EACH))
     published, photographs = _find("DrivFace.mat"), _find("DrivImages.zip")
     if published is None and photographs is None:
         fetch("drivface", REMOTE)

@@ -14,7 +14,7 @@ import zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from mporbm.datasets.archives import Blob
+from mporbm.datasets.formats import Blob
 
 MOST_MEMORY = 2**31
 """Bytes that the reading process may take; DrivFace.mat needs some 100 MB."""

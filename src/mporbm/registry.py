@@ -6,7 +6,7 @@ documentation find it there.
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 Kind = TypeVar("Kind", bound=type)
@@ -38,12 +38,12 @@ class Registry(dict[str, type[T]]):
 
         return decorate
 
-    def build(self, name: str, options: Mapping[str, Any]) -> T:
+    def build(self, name: str, options: Mapping[str, object]) -> T:
         """Construct the class of a name from those options that its constructor takes."""
         return self[name](**accepted(self[name], options))
 
 
-def accepted(function: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def accepted(function: Callable[..., object], options: Mapping[str, T]) -> dict[str, T]:
     """Choose the options that a function has parameters for."""
     names = inspect.signature(function).parameters
     return {name: value for name, value in options.items() if name in names}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mporbm
-from mporbm.training.file_lock import locked
+from mporbm.atomic import locked
 from trainings import progress
 
 OPTIONS = ["--hidden-shape", "8,8", "--rank", "64", "--scheme", "su", "--batch-size", "10"]

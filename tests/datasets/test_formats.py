@@ -11,9 +11,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from PIL import Image
 
-from mporbm.datasets import archives
-from mporbm.datasets.archives import Blob, open_zip, read_gzip, read_member
-from mporbm.datasets.formats import open_image, read_idx, read_integers
+from mporbm.datasets import formats
+from mporbm.datasets.formats import Blob, open_image, open_zip, read_gzip, read_member
+from mporbm.datasets.loaders import read_idx
+from reproduction.datasets.arcene import read_integers
 
 
 def idx(array, magic=None):
@@ -87,7 +88,7 @@ def test_broken_gzip(tmp_path, content):
 
 
 def test_nothing_huge_is_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "MOST_BYTES", 10)
+    monkeypatch.setattr(formats, "MOST_BYTES", 10)
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(bytes(11)))
     with pytest.raises(ValueError, match="expected at most 10 bytes"):

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from dataset_fixtures import check_bunch
 from mporbm import datasets
-from mporbm.datasets import mnist
+from mporbm.datasets import loaders
 
 # MNIST
 
@@ -20,9 +20,9 @@ def put_mnist(put, rng, monkeypatch):
     """20 images as the test part of MNIST, and a way to write its files."""
     images = rng.integers(256, size=(20, 28, 28), dtype=np.uint8)
     labels = np.repeat(np.arange(10, dtype=np.uint8), 2)
-    monkeypatch.setitem(mnist.N_SAMPLES, "test", 20)
-    for stem in mnist.SHA256:
-        monkeypatch.setitem(mnist.SHA256, stem, None)
+    monkeypatch.setitem(loaders.N_SAMPLES, "test", 20)
+    for stem in loaders.SHA256:
+        monkeypatch.setitem(loaders.SHA256, stem, None)
 
     def write(images=images, labels=labels):
         for stem, array in (("images-idx3", images), ("labels-idx1", labels)):

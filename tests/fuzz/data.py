@@ -11,10 +11,11 @@ from PIL import Image
 
 from fuzz import mutation
 from fuzz.arrays import changed_zip, zipped
-from mporbm.datasets import archives
-from mporbm.datasets.archives import Blob, find_blob
+from mporbm.datasets import formats
 from mporbm.datasets.fetch import Remote
+from mporbm.datasets.formats import Blob
 from reproduction.datasets import drivface
+from reproduction.datasets.archives import find_blob
 
 
 def jpeg():
@@ -153,7 +154,7 @@ def read_archive(path):
     before = sorted(path.parent.rglob("*"))
     with mock.patch.dict(os.environ, {"MPORBM_DATA": str(path.parent.parent)}):
         blob = find_blob(path.parent.name, REMOTE, "wanted.txt")
-    assert blob is None or len(blob.content) <= archives.MOST_BYTES
+    assert blob is None or len(blob.content) <= formats.MOST_BYTES
     # Nothing is ever written, whatever members are called.
     assert sorted(path.parent.rglob("*")) == before
     if blob is None:

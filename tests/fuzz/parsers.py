@@ -10,8 +10,9 @@ from typing import Any
 
 import mporbm
 from fuzz import arrays, data, models, mutation, settings
-from mporbm.datasets.archives import read_gzip
-from mporbm.datasets.formats import open_image, read_idx, read_integers
+from mporbm.datasets.formats import open_image, read_gzip
+from mporbm.datasets.loaders import read_idx
+from reproduction.datasets.arcene import read_integers
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from mporbm.learning.start import with_unit_fields
 from mporbm.machine import exact, label_logits, labelled_machine, with_labels
 from mporbm.machine.layered import stack_of
 from mporbm.training import ArraySource, LabelledRows, PackedBits
-from mporbm.training.packed_bits import unpacked
+from mporbm.training.rows import unpacked
 from strategies import (
     all_states,
     assert_numbers_distributed,

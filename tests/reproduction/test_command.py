@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mporbm.training.file_lock import locked
+from mporbm.atomic import locked
 from reproduction import __main__ as command
 from reproduction import generation, runs
 from reproduction.experiments import EXPERIMENTS

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mporbm.training import compiler
+from mporbm.training import devices as compiler
 
 
 @pytest.fixture

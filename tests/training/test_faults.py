@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import mporbm
+from mporbm.atomic import locked
 from mporbm.training import CheckpointWarning, FileFormatError
 from mporbm.training.checkpoint import former
-from mporbm.training.file_lock import locked
 from trainings import assert_same, model, progress
 
 
@@ -93,7 +93,7 @@ def test_a_checkpoint_in_use_is_refused(X, tmp_path):
 def test_a_killed_process_gives_its_lock_back(tmp_path):
     path = tmp_path / "checkpoint"
     script = (
-        "import os, sys; from mporbm.training.file_lock import locked; import signal\n"
+        "import os, sys; from mporbm.atomic import locked; import signal\n"
         "with locked(sys.argv[1]):\n"
         "    open(f'{os.path.dirname(sys.argv[1])}/.checkpoint.12-34', 'w').close()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"

@@ -16,7 +16,7 @@ from mporbm.learning import Algorithm, ContrastiveDivergence, Rates, Simultaneou
 from mporbm.training import ArraySource, PackedBits, StreamSource
 from mporbm.training import sources as data
 from mporbm.training.loop import run_block
-from mporbm.training.packed_bits import unpacked
+from mporbm.training.rows import unpacked
 from strategies import VISIBLE, seeds, shapes, tiny_machine
 from tables import check_messages
 

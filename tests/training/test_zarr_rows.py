@@ -6,8 +6,8 @@ from numpy.testing import assert_array_equal
 
 from mporbm import Binarize, BitPlanes
 from mporbm.training import sources as data
+from mporbm.training.rows import StoredRows
 from mporbm.training.sources import PADDING, ArraySource
-from mporbm.training.zarr_rows import StoredRows
 from trainings import arrays, model
 
 zarr = pytest.importorskip("zarr")

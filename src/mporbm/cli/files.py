@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..atomic import atomic_path
-from ..datasets.archives import Blob, open_zip, read_member
-from ..datasets.formats import open_image
+from ..datasets.formats import Blob, open_image, open_zip, read_member
 from ..extras import extra
 from . import npy
 

@@ -6,8 +6,7 @@ if a hash of it is known. The data sets of the paper are in ``reproduction.datas
 """
 
 from .fetch import DatasetNotFoundError
-from .mnist import load_mnist
-from .packaged import load_digits, load_mnist_5k
+from .loaders import load_digits, load_mnist, load_mnist_5k
 
 __all__ = [
     "DatasetNotFoundError",

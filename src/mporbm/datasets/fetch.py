@@ -46,40 +46,32 @@ class Remote:
     checked_inside: bool = False
 
 
-def data_folder(dataset: str) -> Path | None:
-    """The folder that the user keeps a data set in, if there is one."""
+def folders(dataset: str) -> list[Path]:
+    """The folders to look for a data set in: that of the user, if there is one, and the cache."""
     value = os.environ.get(DATA_VARIABLE)
     if not value:
-        return None
+        return [cache_folder(dataset)]
     root = Path(value).expanduser()
     if not root.is_dir():
         raise NotADirectoryError(
             f"{DATA_VARIABLE}={value}: expected a folder with one folder for each data set, such "
             f"as {root / dataset}, but there is no such folder; create it, or unset the variable."
         )
-    return root / dataset
-
-
-def folders(dataset: str) -> list[Path]:
-    """The folders to look for a data set in, in this order."""
-    own = data_folder(dataset)
-    return [cache_folder(dataset)] if own is None else [own, cache_folder(dataset)]
+    return [root / dataset, cache_folder(dataset)]
 
 
 def fetch(dataset: str, remote: Remote) -> Path:
     """A published file: one of the user, that of the cache, or a new download."""
-    own = data_folder(dataset)
-    if own is not None and (path := own / remote.name).is_file():
-        if not _is_published(path, remote):
+    *own, cache = folders(dataset)
+    for path in (folder / remote.name for folder in (*own, cache)):
+        if path.is_file() and _is_published(path, remote):
+            return path
+        if path.is_file() and path.parent != cache:
             raise ValueError(
                 f"{path}: expected the file as it is published, of SHA-256 {remote.sha256}, got "
                 f"other bytes; it may be cut off: get it again from {remote.urls[0]}, or delete it "
                 f"to have that done."
             )
-        return path
-    path = cache_folder(dataset) / remote.name
-    if path.is_file() and _is_published(path, remote):
-        return path
     return _download(dataset, remote)
 
 
@@ -98,31 +90,18 @@ def _download(dataset: str, remote: Remote) -> Path:
         )
     with extra("datasets", f"{dataset}: {remote.name} is not on this computer"):
         import pooch
-    folder = cache_folder(dataset)
-    known = None if remote.sha256 is None else f"sha256:{remote.sha256}"
-    logger = pooch.get_logger()
-    level = logger.level
-    reasons = []
     # Its own messages say less than ours, and more often.
-    logger.setLevel("WARNING")
-    try:
-        for url in remote.urls:
-            print(f"Downloading {url} to {folder}", file=sys.stderr)
-            try:
-                return Path(
-                    pooch.retrieve(
-                        url,
-                        known,
-                        fname=remote.name,
-                        path=folder,
-                        downloader=pooch.HTTPDownloader(timeout=TIMEOUT),
-                    )
-                )
-            # Those of servers and disks, and that of a file with another hash.
-            except (OSError, ValueError) as error:
-                reasons.append(f"{url}: {' '.join(str(error).split()).rstrip('.')}")
-    finally:
-        logger.setLevel(level)
+    pooch.get_logger().setLevel("WARNING")
+    server = pooch.HTTPDownloader(timeout=TIMEOUT)
+    folder, reasons = cache_folder(dataset), []
+    for url in remote.urls:
+        print(f"Downloading {url} to {folder}", file=sys.stderr)
+        try:
+            options = {"fname": remote.name, "path": folder, "downloader": server}
+            return Path(pooch.retrieve(url, remote.sha256, **options))
+        # Those of servers and disks, and that of a file with another hash.
+        except (OSError, ValueError) as error:
+            reasons.append(f"{url}: {' '.join(str(error).split()).rstrip('.')}")
     raise DatasetNotFoundError(
         f"{dataset}: {remote.name} is not on this computer and could not be downloaded: "
         f"{'; '.join(reasons)}. {_advice(dataset, remote)}"
@@ -131,10 +110,8 @@ def _download(dataset: str, remote: Remote) -> Path:
 
 def _advice(dataset: str, remote: Remote) -> str:
     """Say how to get a file by hand."""
-    own = data_folder(dataset)
-    if own is None:
-        place = f"{cache_folder(dataset)} or ${DATA_VARIABLE}/{dataset}"
-    else:
-        place = f"{own} (${DATA_VARIABLE}/{dataset})"
+    *own, cache = folders(dataset)
+    variable = f"${DATA_VARIABLE}/{dataset}"
+    place = f"{own[0]} ({variable})" if own else f"{cache} or {variable}"
     members = f", or {', '.join(remote.members)} out of it," if remote.members else ""
     return f"Get it from {remote.urls[0]} and put it{members} into {place}."

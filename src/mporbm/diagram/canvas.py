@@ -6,10 +6,10 @@ order stay centred on each other. Open (unsummed) indices are red.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch, PathPatch
+from matplotlib.patches import Circle, FancyBboxPatch, Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
@@ -35,42 +35,24 @@ class Canvas:
 
     def __init__(self) -> None:
         self.figure = Figure()
-        self._axes = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        self._axes.set_axis_off()
-        self._x = self._y = self._right = 0.0
-        self._top = self._bottom = 0.0
+        self.axes = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        self.axes.set_axis_off()
+        self.x = self.y = self.right = 0.0
+        self.top = self.bottom = 0.0
 
     def finish(self) -> Figure:
         """The figure, sized to what was drawn."""
-        left, right = -GAP, max(self._x, self._right) + GAP
-        bottom, top = self._bottom - GAP, self._top + GAP
+        left, right = -GAP, max(self.x, self.right) + GAP
+        bottom, top = self.bottom - GAP, self.top + GAP
         self.figure.set_size_inches(INCHES * (right - left), INCHES * (top - bottom))
-        self._axes.set(xlim=(left, right), ylim=(bottom, top))
+        self.axes.set(xlim=(left, right), ylim=(bottom, top))
         return self.figure
 
     def text(self, text: str) -> None:
         """Text between pictures: ``=``, ``+``, ``sigma(``."""
-        self._x += GAP
-        self._label(self._x, 0.0, text, size=15, ha="left")
-        self._x += _text_width(text, 15) + GAP
-
-    def space(self) -> float:
-        """Leave room before the next picture, and tell where it begins."""
-        self._x += 4 * GAP if self._x else 0.0
-        return self._x
-
-    def new_row(self, n_modes: int) -> None:
-        """Go on below everything drawn, with room for pictures of up to `n_modes` modes."""
-        self._right = max(self._right, self._x)
-        self._x = 0.0
-        self._y = self._bottom - 3 * GAP - RADIUS - (n_modes - 1) / 2
-
-    def caption(self, text: str, start: float, y: float) -> None:
-        """A line of text at height `y` of the row, under the pictures drawn since `start`."""
-        width = _text_width(text, 11)
-        self._x = max(self._x, start + width)
-        self._label((start + self._x) / 2, y, text, size=11)
-        self._grow(y - 0.1)
+        self.x += GAP
+        self.label(self.x, 0.0, text, size=15, ha="left")
+        self.x += text_width(text, 15) + GAP
 
     def network(
         self,
@@ -92,7 +74,7 @@ class Canvas:
         """
         heights = _heights(glyphs)
         has_visible, has_hidden = (any(i[0] == s for i in heights) for s in "ij")
-        x = self._x
+        x = self.x
         if has_visible:
             x += (2 * RADIUS if visible else 0.0) + LEG
         left = right = x + RADIUS
@@ -100,7 +82,7 @@ class Canvas:
         if any(on_right):
             right += _hub_distance(glyphs) + RADIUS + LEG
         places = [
-            _Place(right if away else left, *_span(glyph, heights))
+            Place(right if away else left, *_span(glyph.indices, heights))
             for glyph, away in zip(glyphs, on_right, strict=True)
         ]
 
@@ -114,61 +96,27 @@ class Canvas:
                     continue
                 middle = end + math.copysign(LEG / 2, places[k].x - end)
                 color = INK if closed and k != without else OPEN
-                self._line((places[k].x, heights[index]), (end, heights[index]), color)
-                self._label(middle, heights[index] + 0.05, _math(index), va="bottom")
+                self.line((places[k].x, heights[index]), (end, heights[index]), color)
+                self.label(middle, heights[index] + 0.05, math_text(index), va="bottom")
         self._bonds(glyphs, places, without)
         for k, (glyph, place) in enumerate(zip(glyphs, places, strict=True)):
-            self._shape(place, glyph.name, kind, hollow=k == without)
+            self.shape(place, glyph.name, kind, hollow=k == without)
 
-        self._x = right + RADIUS
+        self.x = right + RADIUS
         if visible and has_visible:
-            place = _Place(left - 2 * RADIUS - LEG, *_extent(heights, "i"))
-            self._shape(place, visible, "layer")
+            legs = [i for i in heights if i[0] == "i"]
+            self.shape(Place(left - 2 * RADIUS - LEG, *_span(legs, heights)), visible, "layer")
         if has_hidden:
-            self._x += LEG
+            self.x += LEG
         if hidden and has_hidden:
-            self._shape(_Place(self._x + RADIUS, *_extent(heights, "j")), hidden, "layer")
-            self._x += 2 * RADIUS
-
-    def tensor(self, name: str, legs: Sequence[tuple[str, float]]) -> None:
-        """One tensor with a labelled open leg in each direction, given in degrees."""
-        reach = RADIUS + LEG + 0.2
-        xs = [reach * math.cos(math.radians(degrees)) for _, degrees in legs]
-        x = self._x + max([RADIUS, *(0.2 - dx for dx in xs)])
-        for index, degrees in legs:
-            dx, dy = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-            length = RADIUS + LEG
-            self._line((x, 0.0), (x + length * dx, length * dy), OPEN)
-            self._label(x + reach * dx, reach * dy, _math(index))
-            self._grow(reach * dy + math.copysign(0.2, dy))
-        self._shape(_Place(x, 0.0, 0.0), name, "tensor")
-        self._x = x + max([RADIUS, *(0.2 + dx for dx in xs)])
-
-    def pair(self, left: Glyph, right: Glyph) -> None:
-        """Two tensors side by side, joined by the indices that both have."""
-        summed = [i for i in left.indices if i in right.indices]
-        half = (len(summed) - 1) / 2
-        x_left = self._x + LEG + RADIUS
-        x_right = x_left + LEG + 2 * RADIUS
-        ends = [
-            (x_left, x_left - RADIUS - LEG, [i for i in left.indices if i not in summed], OPEN),
-            (x_left, x_right, summed, INK),
-            (x_right, x_right + RADIUS + LEG, [i for i in right.indices if i not in summed], OPEN),
-        ]
-        for start, end, indices, color in ends:
-            middle = (start + end + math.copysign(RADIUS, end - start) * (color == OPEN)) / 2
-            for row, index in enumerate(indices):
-                y = (len(indices) - 1) / 2 - row
-                self._line((start, y), (end, y), color)
-                self._label(middle, y + 0.05, _math(index), va="bottom")
-        self._shape(_Place(x_left, -half, half), left.name, "tensor")
-        self._shape(_Place(x_right, -half, half), right.name, "tensor")
-        self._x = x_right + RADIUS + LEG
+            legs = [i for i in heights if i[0] == "j"]
+            self.shape(Place(self.x + RADIUS, *_span(legs, heights)), hidden, "layer")
+            self.x += 2 * RADIUS
 
     # Strokes
 
     def _bonds(
-        self, glyphs: Sequence[Glyph], places: Sequence["_Place"], without: int | None
+        self, glyphs: Sequence[Glyph], places: Sequence["Place"], without: int | None
     ) -> None:
         for index in dict.fromkeys(i for glyph in glyphs for i in glyph.indices if i[0] == "r"):
             ends = [k for k, glyph in enumerate(glyphs) for i in glyph.indices if i == index]
@@ -177,71 +125,66 @@ class Canvas:
             if len(ends) > 2:  # one index on many tensors meets in a dot
                 dot = (places[0].x + _hub_distance(glyphs), 0.0)
                 for k, center in zip(ends, centers, strict=True):
-                    self._line(center, dot, OPEN if k == without else INK)
-                self._axes.add_patch(Circle((dot[0], dot[1] + self._y), 0.07, color=INK, zorder=3))
-                self._label(dot[0] + 0.1, dot[1] + 0.05, _math(index), ha="left", va="bottom")
+                    self.line(center, dot, OPEN if k == without else INK)
+                self.axes.add_patch(Circle((dot[0], dot[1] + self.y), 0.07, color=INK, zorder=3))
+                self.label(dot[0] + 0.1, dot[1] + 0.05, math_text(index), ha="left", va="bottom")
             elif index == "r1":
                 self._ring(centers, color)
             else:
                 (x0, y0), (x1, y1) = centers
-                self._line(centers[0], centers[1], color)
+                self.line(centers[0], centers[1], color)
                 vertical = x0 == x1
-                self._label(
+                self.label(
                     (x0 + x1) / 2 + 0.08 * vertical,
                     (y0 + y1) / 2 + 0.05 * (not vertical),
-                    _math(index),
+                    math_text(index),
                     ha="left" if vertical else "center",
                     va="center" if vertical else "bottom",
                 )
 
     def _ring(self, centers: Sequence[tuple[float, float]], color: str) -> None:
         """The bond that closes a ring: from the top around the left side to the bottom."""
-        x = centers[0][0]
-        top = max(y for _, y in centers) + RADIUS + 0.5
-        bottom = min(y for _, y in centers) - RADIUS - 0.5
+        x, highest, lowest = centers[0][0], max(y for _, y in centers), min(y for _, y in centers)
+        top, bottom = highest + RADIUS + 0.5, lowest - RADIUS - 0.5
         side, middle = x - RADIUS - 0.25 * LEG, (top + bottom) / 2
-        above, below = (x, max(y for _, y in centers)), (x, min(y for _, y in centers))
-        points = [above, (x, top), (side, top), (side, middle)]
-        points += [(side, bottom), (x, bottom), below]
+        points = [(x, highest), (x, top), (side, top), (side, middle)]
+        points += [(side, bottom), (x, bottom), (x, lowest)]
         codes = [Path.MOVETO, *[Path.CURVE4] * 6]
-        path = Path([(px, py + self._y) for px, py in points], codes)
-        outline = PathPatch(path, facecolor="none", edgecolor=color, lw=1.5)
+        path = Path([(px, py + self.y) for px, py in points], codes)
         # The white rim lets it pass over the legs without seeming to join them.
-        outline.set_path_effects([withStroke(linewidth=5.0, foreground="white")])
-        outline.set_zorder(1.5)
-        self._axes.add_patch(outline)
-        self._label(x - RADIUS, top - 0.35, _math("r1"), ha="right", va="bottom")
-        self._grow(top - 0.1)
-        self._grow(bottom + 0.1)
+        rim = [withStroke(linewidth=5.0, foreground="white")]
+        style = {"facecolor": "none", "edgecolor": color, "lw": 1.5, "zorder": 1.5}
+        self.axes.add_patch(PathPatch(path, path_effects=rim, **style))
+        self.label(x - RADIUS, top - 0.35, math_text("r1"), ha="right", va="bottom")
+        self.grow(top - 0.1)
+        self.grow(bottom + 0.1)
 
-    def _shape(self, place: "_Place", label: str, kind: str, hollow: bool = False) -> None:
-        style: dict[str, Any] = {
-            "facecolor": "white" if hollow else FILL[kind],
-            "edgecolor": OPEN if hollow else INK,
-            "linestyle": (0, (3, 2)) if hollow else "solid",
-            "lw": 1.3,
-            "zorder": 2,
-        }
-        low, high = place.low + self._y, place.high + self._y
-        if low == high:
-            self._axes.add_patch(Circle((place.x, low), RADIUS, **style))
-        else:
+    def shape(self, place: "Place", label: str, kind: str, hollow: bool = False) -> None:
+        """A tensor with its name, or the dashed outline of one that was taken out."""
+        low, high = place.low + self.y, place.high + self.y
+        patch: Patch = Circle((place.x, low), RADIUS)
+        if low != high:
             box = f"round,pad=0,rounding_size={RADIUS}"
             corner, height = (place.x - RADIUS, low - RADIUS), high - low + 2 * RADIUS
-            patch = FancyBboxPatch(corner, 2 * RADIUS, height, boxstyle=box, **style)
-            self._axes.add_patch(patch)
+            patch = FancyBboxPatch(corner, 2 * RADIUS, height, boxstyle=box)
+        if hollow:
+            patch.set(facecolor="white", edgecolor=OPEN, linestyle=(0, (3, 2)))
+        else:
+            patch.set(facecolor=FILL[kind], edgecolor=INK)
+        patch.set(lw=1.3, zorder=2)
+        self.axes.add_patch(patch)
         if not hollow:
             size = 9.5 if "^" in label else 12
-            self._label(place.x, place.y, f"${symbol(label)}$", size=size)
-        self._grow(place.low - RADIUS)
-        self._grow(place.high + RADIUS)
+            self.label(place.x, place.y, f"${symbol(label)}$", size=size)
+        self.grow(place.low - RADIUS)
+        self.grow(place.high + RADIUS)
 
-    def _line(self, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
-        xs = [start[0], end[0]]
-        ys = [start[1] + self._y, end[1] + self._y]
-        self._axes.plot(xs, ys, color=color, lw=1.5, solid_capstyle="round", zorder=1)
+    def line(self, start: tuple[float, float], end: tuple[float, float], color: str) -> None:
+        """An index between two places."""
+        xs, ys = [start[0], end[0]], [start[1] + self.y, end[1] + self.y]
+        self.axes.plot(xs, ys, color=color, lw=1.5, solid_capstyle="round", zorder=1)
 
-    def _label(
+    def label(
         self,
         x: float,
         y: float,
@@ -250,14 +193,16 @@ class Canvas:
         ha: str = "center",
         va: str = "center",
     ) -> None:
-        self._axes.text(x, y + self._y, text, ha=ha, va=va, fontsize=size, color=INK, zorder=4)
+        """A short text."""
+        self.axes.text(x, y + self.y, text, ha=ha, va=va, fontsize=size, color=INK, zorder=4)
 
-    def _grow(self, y: float) -> None:
-        self._top = max(self._top, y + self._y)
-        self._bottom = min(self._bottom, y + self._y)
+    def grow(self, y: float) -> None:
+        """Make room for something at a height of the row."""
+        self.top = max(self.top, y + self.y)
+        self.bottom = min(self.bottom, y + self.y)
 
 
-class _Place:
+class Place:
     """Where a shape stands: its column and the heights of its first and last leg."""
 
     def __init__(self, x: float, low: float, high: float) -> None:
@@ -282,20 +227,17 @@ def _hub_distance(glyphs: Sequence[Glyph]) -> float:
     return max(LEG + RADIUS, 0.4 * len(glyphs))
 
 
-def _extent(heights: dict[str, float], letter: str) -> tuple[float, float]:
-    ys = [y for index, y in heights.items() if index[0] == letter]
+def _span(indices: Sequence[str], heights: dict[str, float]) -> tuple[float, float]:
+    ys = [heights[i] for i in indices if i in heights]
     return min(ys), max(ys)
 
 
-def _span(glyph: Glyph, heights: dict[str, float]) -> tuple[float, float]:
-    ys = [heights[i] for i in glyph.indices if i in heights]
-    return min(ys), max(ys)
-
-
-def _math(index: str) -> str:
+def math_text(index: str) -> str:
+    """The name of an index in TeX."""
     return f"${index[0]}_{{{index[1:]}}}$" if index[1:] else f"${index}$"
 
 
-def _text_width(text: str, size: float) -> float:
+def text_width(text: str, size: float) -> float:
+    """The width of a text of `size` points in units of drawing."""
     width = TextPath((0.0, 0.0), text, size=size).get_extents().width
     return float(width) / 72 / INCHES

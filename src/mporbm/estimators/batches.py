@@ -16,7 +16,7 @@ from ..learning.monitor import pseudo_log_likelihood
 from ..machine import Machine, Model
 from ..sampling import evidence, gibbs
 from ..tensor.matmul import MANY_USES
-from ..training.packed_bits import unpacked
+from ..training.rows import unpacked
 
 BATCH = 256
 """The most samples of one compiled call; the last call is padded."""

@@ -26,7 +26,7 @@ from ..tensor.check import check_integer, check_positive
 from ..tensor.index import Order
 from ..tensor.ranks import Boundary
 from ..training import ArraySource, LabelledRows
-from ..training.packed_bits import unpacked
+from ..training.rows import unpacked
 from ..training.sources import Source
 from . import inputs, label_batches, model_file
 from .boltzmann import BoltzmannEstimator, take_weight

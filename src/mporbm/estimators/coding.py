@@ -13,9 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..tensor.check import check_integer, check_real, check_shape
-from ..training.packed_bits import MOST_BITS, PackedBits
-from ..training.sources import file_behind
-from ..training.zarr_rows import StoredRows
+from ..training.rows import MOST_BITS, PackedBits, StoredRows, file_behind
 from . import inputs
 
 Rows = np.ndarray | PackedBits | StoredRows
@@ -176,7 +174,9 @@ class BitPlanes(Coding):
         X are whole numbers from 0 to ``2**n_bits - 1`` of any type, in samples of the fitted shape
         or flattened. Unsigned integers in memory-mapped files stay there, but for Gray code.
         """
-        return PackedBits(self._codes(self._rows(X)), self.n_bits, self.shape_, self.gray)
+        codes = self._codes(self._rows(X))
+        assert not isinstance(codes, PackedBits), "codes are whole numbers"
+        return PackedBits(codes, self.n_bits, self.shape_, self.gray)
 
     def inverse_transform(self, X: object) -> Samples:
         """Values from their bits, or expected values from probabilities.

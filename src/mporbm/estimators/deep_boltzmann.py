@@ -92,6 +92,7 @@ class DBM(DeepEstimator):
             return alone
         n_visible, n_hidden = (2 if position < n_layers - 1 else 1), (2 if position > 0 else 1)
         machine = alone.machine
+        assert isinstance(machine, Machine)
         units = Copies(machine.visible_units, n_visible), Copies(machine.hidden_units, n_hidden)
         machine = eqx.tree_at(
             lambda m: (m.visible_units, m.hidden_units),

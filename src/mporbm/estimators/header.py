@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..training.packed_bits import MOST_BITS
+from ..training.rows import MOST_BITS
 from .coding import Binarize, BitPlanes, Coding
 
 MOST_MODES = 64

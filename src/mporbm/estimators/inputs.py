@@ -14,9 +14,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ..tensor import MPSBatch
 from ..tensor.check import check_shape
 from ..training import devices as team
-from ..training.packed_bits import PackedBits
-from ..training.sources import BLOCK_BYTES, file_behind, release
-from ..training.zarr_rows import StoredRows, is_zarr
+from ..training.rows import PackedBits, StoredRows, file_behind, is_zarr, release
+from ..training.sources import BLOCK_BYTES
 
 LARGEST_UNSCALED = 127.0
 """The largest value, in absolute terms, that data for Bernoulli units may have."""

@@ -1,15 +1,12 @@
 """How near reconstructed samples are to the true ones."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 LEAST_ERROR = 1e-6
 """The least mean squared error, relative to the peak: a perfect sample has 60 dB, not infinity."""
 
 
-def psnr(answer: NDArray[Any], truth: NDArray[Any], peak: float | None = None) -> float:
+def psnr(answer: np.ndarray, truth: np.ndarray, peak: float | None = None) -> float:
     """Compute the mean over samples of the peak signal-to-noise ratio, in dB.
 
     Parameters

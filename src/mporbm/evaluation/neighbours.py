@@ -1,11 +1,10 @@
 """1-nearest-neighbour classification, as in all of the paper's experiments (K-NN with K = 1)."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+Array = np.ndarray
 Distance = Literal["euclidean", "cosine"]
 BLOCK = 256
 """How many samples are compared with all others at once: their products stay in the cache."""
@@ -45,10 +44,11 @@ def leave_one_out_error_rate(train: Array, labels: Array, distance: Distance) ->
     return error_rate(labels[np.argmax(scores, axis=1)], labels)
 
 
-def majority_label(labels: Array) -> Any:
+def majority_label(labels: Array) -> np.generic:
     """The commonest label."""
     values, counts = np.unique(labels, return_counts=True)
-    return values[np.argmax(counts)]
+    commonest: np.generic = values[np.argmax(counts)]
+    return commonest
 
 
 def _rows(samples: Array) -> Array:

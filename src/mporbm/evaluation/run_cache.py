@@ -12,7 +12,7 @@ Outcome = dict[str, Any]
 """What a run found, as JSON can hold it, with its time in "seconds"."""
 
 
-def outcome_path(folder: Path, kind: str, asked: Mapping[str, Any]) -> Path:
+def outcome_path(folder: Path, kind: str, asked: Mapping[str, object]) -> Path:
     """Name the file of an outcome by a hash of what was asked, in any order."""
     text = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     return folder / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
@@ -30,7 +30,7 @@ def read_outcome(path: Path) -> Outcome | None:
 
 
 def write_outcome(
-    path: Path, about: Mapping[str, Any], outcome: Mapping[str, Any], seconds: float
+    path: Path, about: Mapping[str, object], outcome: Mapping[str, object], seconds: float
 ) -> None:
     """Write what was found, beside what it is about."""
     kept = {**about, "seconds": round(seconds, 2), "outcome": outcome}

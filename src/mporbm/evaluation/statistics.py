@@ -1,7 +1,7 @@
 """Means over random splits, with 95 % confidence intervals."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import t
@@ -39,7 +39,7 @@ def paired(
     return interval([a - b for a, b in zip(first, second, strict=True)], confidence)
 
 
-def cell(values: Sequence[float] | None) -> dict[str, Any] | None:
+def cell(values: Sequence[float] | None) -> dict[str, float] | None:
     """A cell of a table: the interval of some values, a single one, or nothing."""
     if not values:
         return None

@@ -1,7 +1,7 @@
 """Curves over the epochs of a training, and over ranks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from ..machine import Bernoulli
 from ..tensor.check import check_integer, check_sequence, host_array
-from .style import NORMAL, add_legend, check_fitted, check_mapping, line_style, tidy
+from .style import NORMAL, Style, add_legend, check_fitted, check_mapping, line_style, tidy
 
 Places = Float[np.ndarray, " ranks"]
 Errors = Float[np.ndarray, "ranks seeds"]
@@ -23,7 +23,7 @@ class Panel(NamedTuple):
     """Curves over the same epochs with one axis."""
 
     title: str
-    lines: dict[str, list[float]]
+    lines: dict[str, Float[np.ndarray, " epochs"]]
     from_zero: bool = True
 
 
@@ -38,11 +38,9 @@ def training_curves(model: BaseEstimator) -> Figure:
     model
         A fitted estimator.
     """
-    history = _history(model)
-    epochs = [entry["epoch"] for entry in history]
-    panels = _panels(model, history)
+    epochs, panels = _panels(model)
     figure = Figure(figsize=(5.5, 0.5 + 1.3 * len(panels)), layout="constrained")
-    axes: Any = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+    axes = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
         for k, (label, values) in enumerate(panel.lines.items()):
             axis.plot(epochs, values, label=label, **line_style(k, len(epochs)))
@@ -50,7 +48,7 @@ def training_curves(model: BaseEstimator) -> Figure:
         if panel.from_zero:
             axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
         if len(panel.lines) > 1:
-            add_legend(axis, ncols=-(-len(panel.lines) // 6))
+            add_legend(axis, n_columns=-(-len(panel.lines) // 6))
         tidy(axis)
     axes[-1].set(xlim=(min(epochs) - 0.5, max(epochs) + 0.5), xlabel="epoch")
     axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -106,7 +104,7 @@ def rank_error_panels(
     places, order = _sorted_ranks(ranks)
     check_mapping("panels", panels, "errors", least="chart")
     figure = Figure(figsize=(2.3 + 3.2 * len(panels), 3.2), layout="constrained")
-    axes: Any = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, (title, (errors, baseline)) in zip(axes, panels.items(), strict=True):
         curves = {
             name: _check_errors(f"errors[{name!r}]", values, len(places))[order]
@@ -131,13 +129,13 @@ def _draw_ranks(
 ) -> None:
     """Draw curves over the ranks, and horizontal lines."""
     for k, (name, values) in enumerate(curves.items()):
-        _draw_mean(axis, places, values, {**line_style(k, len(places)), "label": name})
+        _draw_mean(axis, places, values, name, line_style(k, len(places)))
     axis.set_xscale("log")
     # Baselines go from frame to frame.
     ends = np.asarray(axis.get_xlim())
     for k, (name, values) in enumerate(levels.items(), start=len(curves)):
-        level = {**line_style(k, 2), "label": name, "marker": "", "linestyle": "--"}
-        _draw_mean(axis, ends, np.repeat(values, 2, axis=0), level)
+        level: Style = {**line_style(k, 2), "marker": "", "linestyle": "--"}
+        _draw_mean(axis, ends, np.repeat(values, 2, axis=0), name, level)
     axis.set_xlim(*ends)
     axis.xaxis.set_major_locator(FixedLocator(_ticks(places)))
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -145,9 +143,9 @@ def _draw_ranks(
     tidy(axis)
 
 
-def _history(model: object) -> list[dict[str, Any]]:
-    """What was watched in every epoch of a training."""
-    history: list[dict[str, Any]] | None = getattr(check_fitted(model), "history_", None)
+def _panels(model: BaseEstimator) -> tuple[Float[np.ndarray, " epochs"], list[Panel]]:
+    """The epochs of a training, and what there is to draw of its history."""
+    history = getattr(check_fitted(model), "history_", None)
     if history is None:
         raise TypeError(
             f"model: expected a fitted estimator of mporbm, got {type(model).__name__}."
@@ -158,14 +156,9 @@ def _history(model: object) -> list[dict[str, Any]]:
             f"{type(model).__name__} with an empty history_; call fit or partial_fit (a machine "
             f"that was compressed starts a new history)."
         )
-    return history
 
-
-def _panels(model: Any, history: list[dict[str, Any]]) -> list[Panel]:
-    """What there is to draw of a history."""
-
-    def line(name: str) -> list[float]:
-        return [entry.get(name, np.nan) for entry in history]
+    def line(name: str) -> Float[np.ndarray, " epochs"]:
+        return np.array([entry.get(name, np.nan) for entry in history], np.float64)
 
     binary = isinstance(model.machine_.visible_units, Bernoulli)
     score = "pseudo-log-likelihood (nats)" if binary else "score (\N{MINUS SIGN}mean square error)"
@@ -177,25 +170,24 @@ def _panels(model: Any, history: list[dict[str, Any]]) -> list[Panel]:
         Panel(score, scores, from_zero=False),
         Panel("gradient norm", {"": line("gradient_norm")}),
     ]
-    ranks = [entry["ranks"] for entry in history if "ranks" in entry]
-    if any(other != ranks[0] for other in ranks):
+    ranks = np.array([entry["ranks"] for entry in history if "ranks" in entry], np.float64)
+    if (ranks != ranks[:1]).any():
         # (R_2..R_d), or (R_1..R_d) of a ring.
-        first = len(model.visible_shape_) - len(ranks[0]) + 1
-        bonds = zip(*ranks, strict=True)
+        first = len(model.visible_shape_) - ranks.shape[1] + 1
         panels.append(
-            Panel("ranks", {f"$R_{{{k}}}$": list(r) for k, r in enumerate(bonds, start=first)})
+            Panel("ranks", {f"$R_{{{k}}}$": r for k, r in enumerate(ranks.T, start=first)})
         )
-    return panels
+    return line("epoch"), panels
 
 
-def _draw_mean(axis: Axes, places: Places, values: Errors, how: dict[str, Any]) -> None:
+def _draw_mean(axis: Axes, places: Places, values: Errors, label: str, style: Style) -> None:
     """Draw the mean of each row, in a band of one standard deviation if there are several seeds."""
     mean = values.mean(axis=1)
-    axis.plot(places, mean, **how)
+    axis.plot(places, mean, label=label, **style)
     if values.shape[1] > 1:
         spread = values.std(axis=1, ddof=1)
-        band = {"color": how["color"], "alpha": 0.15, "linewidth": 0.0}
-        axis.fill_between(places, mean - spread, mean + spread, **band)
+        low, high = mean - spread, mean + spread
+        axis.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0.0)
 
 
 def _ticks(places: Places) -> list[float]:

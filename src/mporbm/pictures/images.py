@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from ..tensor.check import check_integer
-from .style import NORMAL, check_mapping, text_width
-from .tiles import Picture, check_images, draw_tile, grey_limits, grid, is_color, unfolded
+from . import style
 
 UNKNOWN = "#b3cde3"
 """The colour of pixels that are not known: blue, which no grey is taken for."""
@@ -42,14 +41,14 @@ def sample_grid(
     >>> figure = sample_grid(np.random.default_rng(0).random((20, 8, 8)), title="noise")
     >>> figure.savefig("samples.png")  # doctest: +SKIP
     """
-    batch = check_images("images", images)
+    batch = style.check_images("images", images)
     n_columns = check_integer("n_columns", n_columns)
     margin = 0.0 if title is None else 0.35
-    figure, axes = grid(len(batch), n_columns, _pixels(batch.shape[1:]), (0.0, margin))
-    _draw(axes, batch, np.isnan(batch), grey_limits(batch), cmap)
+    figure, axes = style.grid(len(batch), n_columns, _pixels(batch.shape[1:]), (0.0, margin))
+    _draw(axes, batch, np.isnan(batch), style.grey_limits(batch), cmap)
     if title is not None:
         figure.suptitle(title)
-        figure.set_figwidth(max(figure.get_figwidth(), text_width(title, 12.0) + 0.2))
+        figure.set_figwidth(max(figure.get_figwidth(), style.text_width(title, 12.0) + 0.2))
     return figure
 
 
@@ -87,10 +86,10 @@ def strips(
             )
         unknown["given"] |= ~_check_mask(mask, batches["given"].shape)
     first = next(iter(batches.values()))
-    n_images, limits = len(first), grey_limits(np.stack(list(batches.values())))
-    margin = max(text_width(name, NORMAL) for name in batches) + 0.1
+    n_images, limits = len(first), style.grey_limits(np.stack(list(batches.values())))
+    margin = max(style.text_width(name, style.NORMAL) for name in batches) + 0.1
     pixels = _pixels(first.shape[1:])
-    figure, axes = grid(len(batches) * n_images, n_images, pixels, (margin, 0.0))
+    figure, axes = style.grid(len(batches) * n_images, n_images, pixels, (margin, 0.0))
     for k, (name, batch) in enumerate(batches.items()):
         line = axes[k * n_images : (k + 1) * n_images]
         _draw(line, batch, unknown[name], limits, cmap)
@@ -100,7 +99,7 @@ def strips(
 
 def _draw(
     axes: Sequence[Axes],
-    batch: Picture,
+    batch: style.Picture,
     unknown: NDArray[np.bool_],
     limits: tuple[float, float],
     cmap: str,
@@ -113,27 +112,27 @@ def _draw(
     grey = colormaps[cmap].with_extremes(bad=UNKNOWN)
     low, high = limits
     for axis, image, blank in zip(axes, batch, unknown, strict=True):
-        if is_color(image.shape):
+        if style.is_color(image.shape):
             shown = np.clip((image - low) / (high - low), 0.0, 1.0)
             shown[blank.any(axis=2)] = (*to_rgb(UNKNOWN), 1.0)[: image.shape[2]]
-            draw_tile(axis, shown)
+            style.draw_tile(axis, shown)
         else:
-            shown = np.ma.masked_array(unfolded(image), unfolded(blank))
-            draw_tile(axis, shown, cmap=grey, vmin=low, vmax=high)
+            shown = np.ma.masked_array(style.unfolded(image), style.unfolded(blank))
+            style.draw_tile(axis, shown, grey, limits)
 
 
 def _pixels(shape: Sequence[int]) -> tuple[int, int]:
     """Rows and columns of an image as it is drawn."""
-    if is_color(shape):
+    if style.is_color(shape):
         return shape[0], shape[1]
-    rows, columns = unfolded(np.empty(shape)).shape
+    rows, columns = style.unfolded(np.empty(shape)).shape
     return rows, columns
 
 
-def _check_rows(rows: object) -> dict[str, Picture]:
+def _check_rows(rows: Mapping[str, ArrayLike]) -> dict[str, style.Picture]:
     """The images of each row, all of one shape."""
-    given = check_mapping("rows", rows, "images", least="row of images")
-    batches = {str(name): check_images(f"rows[{name!r}]", given[name]) for name in given}
+    given = style.check_mapping("rows", rows, "images", least="row of images")
+    batches = {str(name): style.check_images(f"rows[{name!r}]", given[name]) for name in given}
     first, *others = batches
     shape = batches[first].shape
     for name in others:

@@ -1,15 +1,14 @@
 """A measure of the settings of a sweep, along the values of each option."""
 
 import itertools
-from collections.abc import Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from .style import NORMAL, QUIET, add_legend, line_style, tidy
+from .style import NORMAL, QUIET, Style, add_legend, line_style, tidy
 
 COLUMNS = 3
 """The most panels side by side."""
@@ -62,28 +61,22 @@ def setting_curves(
         WITHOUT: settings - values.keys(),
     }
     panels = list(itertools.product(*(swept[name] for name in names[2:])))
-    n_rows, n_columns = -(-len(panels) // COLUMNS), min(len(panels), COLUMNS)
-    figure = Figure(figsize=(2.6 + 3.2 * n_columns, 0.4 + 2.8 * n_rows), layout="constrained")
-    axes: Any = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
-    for axis, others in zip(axes.flat, panels, strict=False):
+    figure, axes, corner = _charts(len(panels), (2.6, 3.2), ylabel)
+    for axis, others in zip(axes, panels, strict=True):
         _draw_panel(axis, swept, others, values, marks)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_axis_off()
-    for axis in axes[:, 0]:
-        axis.set_ylabel(ylabel)
     for name, marked in marks.items():
         if marked:
-            axes[0, -1].plot([], [], label=name, **_mark(name))
-    add_legend(axes[0, -1])
+            corner.plot([], [], label=name, **_mark(name))
+    add_legend(corner)
     return figure
 
 
 def setting_scatter(
-    space: Mapping[str, Sequence[Any]],
-    values: Mapping[tuple[Any, ...], Sequence[float]],
+    space: Mapping[str, Sequence[str | float]],
+    values: Mapping[tuple[str, ...], Sequence[float]],
     *,
-    best: tuple[Any, ...] | None = None,
-    like_the_best: Sequence[tuple[Any, ...]] = (),
+    best: tuple[str, ...] | None = None,
+    like_the_best: Sequence[tuple[str, ...]] = (),
     ylabel: str = "",
 ) -> Figure:
     """A measure of settings that were sampled, as means over seeds, against each option.
@@ -105,12 +98,10 @@ def setting_scatter(
     >>> space = {"rank": ["2", "5"], "learning_rate": (0.01, 0.1)}
     >>> figure = setting_scatter(space, values, best=("5", "0.031"), ylabel="score")
     """
-    n_rows, n_columns = -(-len(space) // COLUMNS), min(len(space), COLUMNS)
-    figure = Figure(figsize=(1.6 + 2.6 * n_columns, 0.4 + 2.8 * n_rows), layout="constrained")
-    axes: Any = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
+    figure, axes, corner = _charts(len(space), (1.6, 2.6), ylabel)
     marks = {BEST: [] if best is None else [best], LIKE_THE_BEST: list(like_the_best)}
     means = {setting: _mean(measured) for setting, measured in values.items()}
-    for number, (axis, (name, chosen)) in enumerate(zip(axes.flat, space.items(), strict=False)):
+    for number, (axis, (name, chosen)) in enumerate(zip(axes, space.items(), strict=True)):
         listed = isinstance(chosen, list)
         places = {s: chosen.index(s[number]) if listed else float(s[number]) for s in values}
         axis.plot(list(places.values()), list(means.values()), "o", markersize=4)
@@ -119,19 +110,31 @@ def setting_scatter(
                 where = [places[s] for s in settings], [means[s] for s in settings]
                 axis.plot(*where, label=mark, **_mark(mark))
         if listed:
-            axis.set_xticks(range(len(chosen)), chosen)
+            axis.set_xticks(range(len(chosen)), map(str, chosen))
         elif getattr(chosen, "log", False):
             axis.set_xscale("log")
             axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xlabel(name)
         axis.margins(x=0.08)
         tidy(axis)
-    for axis in axes.flat[len(space) :]:
+    add_legend(corner)
+    return figure
+
+
+def _charts(n: int, widths: tuple[float, float], ylabel: str) -> tuple[Figure, list[Axes], Axes]:
+    """Charts on one scale, `COLUMNS` in a row; the last of the first row is for the legend.
+
+    The widths are those of what is beside them and of each.
+    """
+    n_rows, n_columns = -(-n // COLUMNS), min(n, COLUMNS)
+    size = (widths[0] + widths[1] * n_columns, 0.4 + 2.8 * n_rows)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
+    for axis in axes.flat[n:]:
         axis.set_axis_off()
     for axis in axes[:, 0]:
         axis.set_ylabel(ylabel)
-    add_legend(axes[0, -1])
-    return figure
+    return figure, list(axes.flat[:n]), axes[0, -1]
 
 
 def _draw_panel(
@@ -139,7 +142,7 @@ def _draw_panel(
     swept: Mapping[str, Sequence[str]],
     others: tuple[str, ...],
     values: Mapping[tuple[str, ...], Sequence[float]],
-    marks: Mapping[str, Set[tuple[str, ...]]],
+    marks: Mapping[str, Collection[tuple[str, ...]]],
 ) -> None:
     """Draw the settings that have given values of the options from the third on."""
     first, *more = swept
@@ -151,15 +154,16 @@ def _draw_panel(
         label = f"{more[0]} {curve[0]}" if curve else "mean over seeds"
         means = [_mean(values.get(setting, ())) for setting in line]
         bars = [_deviation(values.get(setting, ())) for setting in line]
-        style = {**line_style(number, len(line)), "label": label}
-        axis.errorbar(places, means, bars, capsize=2.5, elinewidth=0.8, **style)
+        style = line_style(number, len(line))
+        axis.errorbar(places, means, bars, capsize=2.5, elinewidth=0.8, label=label, **style)
         for place, mean, setting in zip(places, means, line, strict=True):
             for name in (BEST, LIKE_THE_BEST):
                 if setting in marks[name]:
                     axis.plot(place, mean, **_mark(name))
             if setting in marks[WITHOUT]:
-                how = {**_mark(WITHOUT), "markeredgecolor": style["color"], "clip_on": False}
-                axis.plot(place, 0.0, transform=axis.get_xaxis_transform(), **how)
+                cross: Style = {**_mark(WITHOUT), "markeredgecolor": style["color"]}
+                bottom = axis.get_xaxis_transform()
+                axis.plot(place, 0.0, transform=bottom, clip_on=False, **cross)
     titles = [f"{name} {value}" for name, value in zip(more[1:], others, strict=True)]
     axis.set_title(", ".join(titles), loc="left", fontsize=NORMAL)
     axis.set_xlabel(first)
@@ -178,9 +182,9 @@ def _deviation(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def _mark(name: str) -> dict[str, Any]:
+def _mark(name: str) -> Style:
     """How to mark a setting: by a ring, or by a cross where it has no value."""
-    how: dict[str, Any] = {"linestyle": "", "markerfacecolor": "none", "markeredgecolor": "black"}
+    how: Style = {"linestyle": "", "markerfacecolor": "none", "markeredgecolor": "black"}
     if name == WITHOUT:
         return {**how, "marker": "x", "markersize": 6, "markeredgecolor": QUIET}
     return {**how, "marker": "o", "markersize": 11 if name == BEST else 7}

@@ -1,7 +1,6 @@
 """Pictures of the weight tensor W, of whatever form."""
 
 import math
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,8 +10,7 @@ from sklearn.base import BaseEstimator
 from ..machine import Coupling, Machine
 from ..machine.singular_values import singular_values_by_cut
 from ..tensor.check import check_integer
-from .style import QUIET, SMALL, add_legend, check_fitted, line_style, tidy
-from .tiles import Picture, draw_tile, grid, is_color, unfolded
+from . import style
 
 BAR = (2.5, 0.12)
 """The largest length of a colour bar, and its width, in inches."""
@@ -56,15 +54,16 @@ def receptive_fields(
     fields = [_field(columns[unit].reshape(coupling.visible_shape)) for unit in chosen]
     limit = float(np.abs(columns[chosen]).max()) or 1.0
     n_rows = -(-n_drawn // n_columns)
-    figure, axes = grid(n_drawn, n_columns, fields[0].shape, (0.9, 0.15 * n_rows))
+    figure, axes = style.grid(n_drawn, n_columns, fields[0].shape, (0.9, 0.15 * n_rows))
     for axis, unit, field in zip(axes, chosen, fields, strict=True):
-        drawn = draw_tile(axis, field, cmap="RdBu_r", vmin=-limit, vmax=limit)
+        drawn = style.draw_tile(axis, field, "RdBu_r", (-limit, limit))
         index = np.unravel_index(unit, coupling.hidden_shape)
-        axis.set_title(", ".join(map(str, index)), fontsize=SMALL, color=QUIET, pad=2.0)
+        axis.set_title(", ".join(map(str, index)), fontsize=style.SMALL, color=style.QUIET, pad=2.0)
     height = figure.get_figheight()
     length = min(height, BAR[0])
-    how: dict[str, Any] = {"shrink": length / height, "aspect": length / BAR[1], "pad": 0.02}
-    figure.colorbar(drawn, ax=axes, label="weight", **how).outline.set_linewidth(0.0)
+    shrink, aspect = length / height, length / BAR[1]
+    bar = figure.colorbar(drawn, ax=axes, label="weight", shrink=shrink, aspect=aspect, pad=0.02)
+    bar.outline.set_linewidth(0.0)
     return figure
 
 
@@ -89,7 +88,7 @@ def singular_values(model: BaseEstimator | Machine | Coupling) -> Figure:
         if values[0] == 0.0:
             raise ValueError("model: expected weights that are not all 0, got a W of zeros.")
         relative = values / values[0]
-        axis.plot(np.arange(1, len(values) + 1), relative, label=cut, **line_style(k, most))
+        axis.plot(np.arange(1, len(values) + 1), relative, label=cut, **style.line_style(k, most))
         smallest = min(smallest, float(relative[relative > resolution].min()))
     axis.set(xlabel="index", ylabel="singular value / largest", yscale="log")
     axis.set(xlim=(0.5, most + 0.5), ylim=(smallest / 1.5, 1.5))
@@ -98,21 +97,21 @@ def singular_values(model: BaseEstimator | Machine | Coupling) -> Figure:
         axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.yaxis.set_minor_locator(NullLocator())
-    add_legend(axis, title="cut between", title_fontsize=SMALL, alignment="left")
-    tidy(axis)
+    style.add_legend(axis, title="cut between")
+    style.tidy(axis)
     return figure
 
 
-def _field(weights: Picture) -> Picture:
+def _field(weights: style.Picture) -> style.Picture:
     """The weights of one unit as a matrix."""
-    if is_color(weights.shape):
+    if style.is_color(weights.shape):
         weights = np.moveaxis(weights, 2, 1)
-    return unfolded(weights)
+    return style.unfolded(weights)
 
 
 def _coupling(model: object) -> Coupling:
     """The coupling of a fitted estimator or of a machine, or a coupling as it is."""
-    machine = getattr(check_fitted(model), "machine_", model)
+    machine = getattr(style.check_fitted(model), "machine_", model)
     coupling = machine.coupling if isinstance(machine, Machine) else machine
     if not isinstance(coupling, Coupling):
         raise TypeError(

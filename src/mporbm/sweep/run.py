@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..atomic import locked
 from ..evaluation import neighbours
 from ..evaluation.run_cache import Outcome, outcome_path, read_outcome, write_outcome
 from ..training import DivergenceWarning
-from ..training.file_lock import locked
 from .samples import Samples
 
 REVISION = 2

@@ -9,20 +9,26 @@ import dataclasses
 import math
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar, get_origin
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
 
+from ..atomic import locked
+from ..tensor.arrays import AnyArray
 from . import safetensors_io as storage
-from .file_lock import locked
 
 KIND = "checkpoint"
-COUNTS = ("epoch", "n_blocks", "n_batches", "n_back_offs", "best_epoch")
-"""What is counted in the progress of a training."""
 
+AnyPath = str | os.PathLike[str]
+Entry = dict[str, float | list[int]]
+"""What an epoch showed."""
+Trees = Mapping[str, PyTree[AnyArray]]
+"""Pytrees by name, None for one that is not there yet."""
 Found = TypeVar("Found")
 
 
@@ -47,13 +53,13 @@ class Progress:
     best_score: float = -math.inf
     best_epoch: int = 0
     stopped: bool = False
-    history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    history: list[Entry] = dataclasses.field(default_factory=list)
 
     def copy(self) -> Self:
         """An independent copy."""
         return dataclasses.replace(self, history=list(self.history))
 
-    def end_epoch(self, entry: dict[str, Any]) -> None:
+    def end_epoch(self, entry: Entry) -> None:
         """Note what an epoch showed."""
         self.history.append(entry)
         self.epoch += 1
@@ -61,13 +67,13 @@ class Progress:
 
 
 def save(
-    path: str | os.PathLike[str],
-    trees: dict[str, Any],
+    path: AnyPath,
+    trees: Trees,
     progress: Progress,
-    identity: dict[str, Any],
+    identity: Mapping[str, object],
     rates: list[float],
 ) -> None:
-    """Write named pytrees (None for one that is not there yet), progress, identity and rates."""
+    """Write pytrees, progress, identity and the rates of the coupling and the biases."""
     arrays = {name: array for root, tree in trees.items() for name, array in _named(root, tree)}
     header = {
         "progress": dataclasses.asdict(progress),
@@ -78,37 +84,74 @@ def save(
     storage.write(path, KIND, arrays, header, former=former(path))
 
 
-def former(path: str | os.PathLike[str]) -> Path:
+def former(path: AnyPath) -> Path:
     """The file of the checkpoint before the last."""
     return Path(f"{os.fspath(path)}.former")
 
 
-def owned(path: str | os.PathLike[str] | None) -> contextlib.AbstractContextManager[None]:
+def owned(path: AnyPath | None) -> contextlib.AbstractContextManager[None]:
     """Within this context the checkpoint, if there is to be one, is that of this run alone."""
     # Of several processes only the first writes.
     writes = jax.process_index() == 0
     return locked(path) if path and writes else contextlib.nullcontext()
 
 
-def exists(path: str | os.PathLike[str]) -> bool:
+def exists(path: AnyPath) -> bool:
     """Whether there is anything to go on from."""
     return os.path.exists(path) or former(path).exists()
 
 
-def remove(path: str | os.PathLike[str]) -> None:
+def remove(path: AnyPath) -> None:
     """Forget a training."""
     Path(path).unlink(missing_ok=True)
     former(path).unlink(missing_ok=True)
 
 
 def load(
-    path: str | os.PathLike[str], templates: dict[str, Any], identity: dict[str, Any]
-) -> tuple[dict[str, Any], Progress, list[float]]:
+    path: AnyPath, templates: Trees, identity: Mapping[str, object]
+) -> tuple[Trees, Progress, list[float]]:
     """The pytrees, shaped as `templates`, the progress and the rates of a training's checkpoint."""
-    return _last(path, lambda file: _load(file, templates, identity))
+    return _read_last(path, lambda file: _load(file, templates, identity))
 
 
-def _last(path: str | os.PathLike[str], read: Callable[[Any], Found]) -> Found:
+def _load(
+    path: AnyPath, templates: Trees, identity: Mapping[str, object]
+) -> tuple[Trees, Progress, list[float]]:
+    arrays, header = storage.read(path, KIND)
+    with _complete(path):
+        progress, rates = _progress(header["progress"]), _rates(header["rates"])
+        # Before the arrays: those of other settings have other names and shapes.
+        _check_identity(path, header["identity"], identity)
+        present = header["present"]
+        # The best machine may not be there yet; without a state there is nothing to go on from.
+        if not isinstance(present, list) or "state" not in present:
+            raise KeyError("state")
+        trees = {
+            root: _filled(path, root, template, arrays) if root in present else None
+            for root, template in templates.items()
+        }
+    return trees, progress, rates
+
+
+def saved_seed(path: AnyPath) -> int:
+    """The seed of the training that a checkpoint belongs to."""
+    with warnings.catch_warnings():
+        # Whoever reads the rest of it will be told.
+        warnings.simplefilter("ignore", CheckpointWarning)
+        return _read_last(path, _saved_seed)
+
+
+def _saved_seed(path: AnyPath) -> int:
+    _, header = storage.read(path, KIND)
+    with _complete(path):
+        identity = header["identity"]
+        seed = identity["seed"] if isinstance(identity, dict) else None
+        if type(seed) is not int or not 0 <= seed < 2**32:
+            raise TypeError(f"invalid seed {seed!r:.50}")
+    return seed
+
+
+def _read_last(path: AnyPath, read: Callable[[AnyPath], Found]) -> Found:
     """What can be read of the last checkpoint, or else of the one before."""
     try:
         return read(path)
@@ -125,50 +168,22 @@ def _last(path: str | os.PathLike[str], read: Callable[[Any], Found]) -> Found:
         return found
 
 
-def _load(
-    path: str | os.PathLike[str], templates: dict[str, Any], identity: dict[str, Any]
-) -> tuple[dict[str, Any], Progress, list[float]]:
-    arrays, header = storage.read(path, KIND)
+@contextlib.contextmanager
+def _complete(path: AnyPath) -> Iterator[None]:
+    """Refuse a file in which something is missing or of another type."""
     try:
-        progress = _progress(header["progress"])
-        saved, rates, present = header["identity"], _rates(header["rates"]), header["present"]
-        # Before the arrays: those of other settings have other names and shapes.
-        check_identity(path, saved, identity)
-        # The best machine may not be there yet; without a state there is nothing to go on from.
-        if "state" not in present:
-            raise KeyError("state")
-        trees = {
-            root: _filled(path, root, template, arrays) if root in present else None
-            for root, template in templates.items()
-        }
+        yield
     except (KeyError, TypeError) as error:
-        raise _incomplete(path, error) from error
-    return trees, progress, rates
+        raise storage.FileFormatError(
+            f"{os.fspath(path)}: an incomplete or corrupted checkpoint, or one of another version "
+            f"({error!r:.200}). Delete the file to start anew."
+        ) from error
 
 
-def saved_seed(path: str | os.PathLike[str]) -> int:
-    """The seed of the training that a checkpoint belongs to."""
-    with warnings.catch_warnings():
-        # Whoever reads the rest of it will be told.
-        warnings.simplefilter("ignore", CheckpointWarning)
-        return _last(path, _saved_seed)
-
-
-def _saved_seed(path: str | os.PathLike[str]) -> int:
-    _, header = storage.read(path, KIND)
-    try:
-        seed = header["identity"]["seed"]
-        if type(seed) is not int or not 0 <= seed < 2**32:
-            raise TypeError("a seed that is none")
-    except (KeyError, TypeError) as error:
-        raise _incomplete(path, error) from error
-    return seed
-
-
-def check_identity(path: str | os.PathLike[str], saved: Any, expected: dict[str, Any]) -> None:
+def _check_identity(path: AnyPath, saved: object, expected: Mapping[str, object]) -> None:
     """Refuse to go on with other settings or data than those of the checkpoint."""
     if not isinstance(saved, dict):
-        raise TypeError("an identity that is no table")
+        raise TypeError("invalid identity")
     different = [
         f"{name} ({saved.get(name)!r:.200} there, {expected.get(name)!r} here)"
         for name in sorted(saved.keys() | expected.keys())
@@ -181,45 +196,38 @@ def check_identity(path: str | os.PathLike[str], saved: Any, expected: dict[str,
         )
 
 
-def _progress(saved: Any) -> Progress:
-    """Where a training stands, if one can stand there."""
+def _progress(saved: object) -> Progress:
+    """Validate a saved `Progress`."""
+    if not isinstance(saved, dict):
+        raise TypeError("invalid progress")
     progress = Progress(**saved)
-    counts = [getattr(progress, name) for name in COUNTS]
-    numbers = [progress.gradient_norm, progress.rate_factor, progress.best_score]
-    if (
-        any(type(count) is not int or not 0 <= count < 2**63 for count in counts)
-        or any(type(number) is not float for number in numbers)
-        or not 0.0 < progress.rate_factor <= 1.0
-        or type(progress.stopped) is not bool
-        or type(progress.history) is not list
-        or any(type(entry) is not dict for entry in progress.history)
-    ):
-        raise TypeError("progress of other types")
+    for field in dataclasses.fields(Progress):
+        value = getattr(progress, field.name)
+        is_large = type(value) is int and not 0 <= value < 2**63
+        if is_large or type(value) is not (get_origin(field.type) or field.type):
+            raise TypeError(f"invalid {field.name}")
+    if not 0.0 < progress.rate_factor <= 1.0 or any(type(e) is not dict for e in progress.history):
+        raise TypeError("invalid rate_factor or history")
     return progress
 
 
-def _rates(saved: Any) -> list[float]:
-    """The learning rates of the coupling and the biases."""
-    if type(saved) is not list or [type(rate) for rate in saved] != [float, float]:
+def _rates(saved: object) -> list[float]:
+    """Validate saved learning rates of the coupling and the biases."""
+    if not isinstance(saved, list) or [type(rate) for rate in saved] != [float, float]:
         raise TypeError("rates that are not two numbers")
     if not all(rate >= 0.0 and math.isfinite(rate) for rate in saved):
         raise TypeError("rates that are negative or not finite")
     return saved
 
 
-def _incomplete(path: str | os.PathLike[str], error: Exception) -> storage.FileFormatError:
-    return storage.FileFormatError(
-        f"{os.fspath(path)}: an incomplete or corrupted checkpoint, or one of another version "
-        f"({error!r:.200}). Delete the file to start anew."
-    )
-
-
-def _named(root: str, tree: Any) -> list[tuple[str, Any]]:
+def _named(root: str, tree: PyTree[AnyArray] | None) -> list[tuple[str, AnyArray]]:
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return [(root + jax.tree_util.keystr(place), leaf) for place, leaf in leaves]
 
 
-def _filled(path: str | os.PathLike[str], root: str, template: Any, arrays: dict[str, Any]) -> Any:
+def _filled(
+    path: AnyPath, root: str, template: PyTree[AnyArray], arrays: Mapping[str, np.ndarray]
+) -> PyTree[jax.Array]:
     leaves = []
     for name, like in _named(root, template):
         array = arrays[name]

@@ -1,31 +1,32 @@
 """The training loop: the only place that knows of epochs, files, progress and signals."""
 
+import contextlib
 import math
 import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
+from types import FrameType
+from typing import Literal, NamedTuple, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 from threadpoolctl import threadpool_limits
 
 from ..learning import Algorithm, LearningState, Rates
 from ..learning.monitor import weight_norm
-from ..learning.rates import schedule_factor
+from ..learning.rates import Schedule, schedule_factor
 from ..machine import Model
 from . import checkpoint
-from .compiler import compiled
-from .devices import Team, broadcast_from_first, largest
-from .packed_bits import unpacked
-from .signals import Interrupts
-from .sources import ArraySource, Block, Source
-from .specification import Specification
+from .devices import Team, broadcast_from_first, common_range, compiled
+from .rows import unpacked
+from .sources import ArraySource, Source
 
 N_WATCHED, WATCHED_ENTRIES = 128, 2**22
 """The most samples that are watched every epoch, and visible values unless a batch has more."""
@@ -42,6 +43,63 @@ class DivergenceWarning(UserWarning):
     """Fields became too large or not finite; the last good parameters were kept."""
 
 
+class TrainingConfig(eqx.Module):
+    """How long to train, and what to do on the way."""
+
+    n_iter: int
+    batch_size: int
+    schedule: Schedule
+    n_iter_no_change: int | None
+    """Stop after so many epochs without a better validation score; None trains to the end."""
+    on_divergence: Literal["stop", "back-off"]
+    checkpoint: str | None
+    checkpoint_interval: int
+    shuffle: bool = True
+
+
+class Specification(NamedTuple):
+    """A training but for its data: what starts, how it learns, how fast, how long."""
+
+    machine: Model
+    algorithm: Algorithm
+    rates: Rates
+    config: TrainingConfig
+    seed: int
+    identity: dict[str, object]
+    """What a checkpoint must have been made with to go on from it."""
+
+
+class Interrupts(contextlib.ExitStack):
+    """Within this context SIGINT and SIGTERM are noted instead of obeyed at once.
+
+    A second one is obeyed. Outside of the main thread, where Python hears no signals, it does
+    nothing.
+    """
+
+    signal: int | None = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                former = signal.signal(number, self._note)
+                # None stands for a handler that is not Python's: it cannot be put back.
+                if former is not None:
+                    self.callback(signal.signal, number, former)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        is_first, self.signal = self.signal is None, number
+        if not is_first:
+            self.obey()
+
+    def obey(self) -> None:
+        """End as the signal demands, if there was one."""
+        if self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.signal is not None:
+            raise SystemExit(128 + self.signal)
+
+
 class BlockInfo(eqx.Module):
     """What the batches of a block showed."""
 
@@ -53,7 +111,7 @@ class BlockInfo(eqx.Module):
 def run_block(
     algorithm: Algorithm,
     state: LearningState,
-    block: tuple[Any, Any, Array],
+    block: tuple[PyTree[Array] | None, PyTree[Array], Array],
     key: Array,
     first: Array,
     rates: Rates,
@@ -86,17 +144,14 @@ def run_block(
         state = jax.tree.map(lambda a, b: jnp.where(moves, a, b), new, state)
         if team is not None:
             state = team.constrain_sharding(algorithm.negative_phase, state)
-        gradient_norm = jnp.where(moves, step.gradient_norm, 0.0)
-        return (
-            state,
-            BlockInfo(info.gradient_norm + gradient_norm, info.n_batches + moves, healthy),
-        ), None
+        gradient_norm = info.gradient_norm + jnp.where(moves, step.gradient_norm, 0.0)
+        return (state, BlockInfo(gradient_norm, info.n_batches + moves, healthy)), None
 
     start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
     numbers = first + jnp.arange(len(weight))
     keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
     batches = (keys, index, weight, weight.sum(axis=1), (weight > 0.0).sum(axis=1))
-    with nullcontext() if team is None else team.at_work():
+    with contextlib.nullcontext() if team is None else team.at_work():
         (state, info), _ = jax.lax.scan(body, (state, start), batches)
     return state, info
 
@@ -121,7 +176,7 @@ class Training:
         if continued is not None and _alike(continued, self.state):
             self.state = continued
         self.progress = progress or checkpoint.Progress()
-        self.best_machine: Any = None
+        self.best_machine: Model | None = None
         # A stream has no shares; who has not asked for several processes trains on one device.
         shared = isinstance(source, ArraySource) or jax.process_count() > 1
         self._team = Team.of(config.batch_size) if shared else None
@@ -147,7 +202,7 @@ class Training:
             self._resume(config.checkpoint)
 
     @property
-    def machine(self) -> Any:
+    def machine(self) -> Model:
         """The machine as it is now; with early stopping, the best one so far."""
         return self.state.machine if self.best_machine is None else self.best_machine
 
@@ -161,8 +216,11 @@ class Training:
             while self.progress.epoch < self.config.n_iter and not self.progress.stopped:
                 if not self._epoch(interrupts):
                     break
-                self.progress.stopped = self._no_change()
-                if self._checkpoint_due():
+                progress, patience = self.progress, self.config.n_iter_no_change
+                if patience is not None and self.validation is not None:
+                    progress.stopped = progress.epoch - progress.best_epoch >= patience
+                ended = progress.stopped or progress.epoch == self.config.n_iter
+                if ended or progress.epoch % self.config.checkpoint_interval == 0:
                     self._save()
                 if broadcast_from_first(on_epoch is not None and on_epoch(self)):
                     break
@@ -183,21 +241,14 @@ class Training:
                 return True
             self.state, self.progress = begin
             rate = float(self.rates.coupling) * self.progress.rate_factor
-            epoch, smaller = self.progress.epoch + 1, rate / 4.0
-            if self.config.on_divergence == "stop" or not self.source.restartable:
+            epoch, tried = self.progress.epoch + 1, self.progress.n_back_offs == MAX_BACK_OFFS
+            if tried or self.config.on_divergence == "stop" or not self.source.restartable:
+                after = f" after {MAX_BACK_OFFS} back-offs" if tried else ""
+                advice = f"Try learning_rate={rate / 4.0:.2g}, or on_divergence='back-off'."
                 warnings.warn(
-                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch}; the "
-                    f"parameters before it were kept and training stopped. Try "
-                    f"learning_rate={smaller:.2g}, or on_divergence='back-off'.",
-                    DivergenceWarning,
-                    stacklevel=2,
-                )
-                return False
-            if self.progress.n_back_offs == MAX_BACK_OFFS:
-                warnings.warn(
-                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch} after "
-                    f"{MAX_BACK_OFFS} back-offs; the parameters before it were kept and training "
-                    f"stopped. Check the scale of the data.",
+                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch}{after}; "
+                    f"the parameters before it were kept and training stopped. "
+                    f"{'Check the scale of the data.' if tried else advice}",
                     DivergenceWarning,
                     stacklevel=2,
                 )
@@ -228,28 +279,25 @@ class Training:
             if pending is not None and not self._account(pending):
                 return False
             if self._interrupted(interrupts):
-                self.state = self._whole(state)
+                self.state = state if team is None else team.gathered(state)
                 self._save()
                 interrupts.obey()
             first = np.int32(progress.n_blocks * len(block.weight))
-            placed, first = _on_devices(team, block, first)
+            if team is None:
+                placed = jax.device_put((tuple(block), first))
+            else:
+                placed = (None, *team.batches(tuple(block[1:]))), team.everywhere(first)
             state, pending = self._block(
-                algorithm, state, placed, epoch_key, first, rates, field_limit, team
+                algorithm, state, placed[0], epoch_key, placed[1], rates, field_limit, team
             )
             progress.n_blocks += 1
         # Between epochs every process has everything.
-        self.state = self._whole(state)
+        self.state = state if team is None else team.gathered(state)
         return pending is None or self._account(pending)
-
-    def _whole(self, state: LearningState) -> LearningState:
-        if self._team is None:
-            return state
-        whole: LearningState = self._team.gathered(state)
-        return whole
 
     def _interrupted(self, interrupts: Interrupts) -> bool:
         """Whether any process has received a signal, which all then obey."""
-        number = largest(interrupts.signal or 0)
+        number = int(common_range(0, interrupts.signal or 0)[1])
         if number:
             interrupts.signal = number
         return bool(number)
@@ -281,7 +329,7 @@ class Training:
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
         if not float(seen.largest_field) < 0.5 * float(self._field_limit):
             return False
-        entry: dict[str, Any] = {
+        entry: checkpoint.Entry = {
             "epoch": progress.epoch + 1,
             "learning_rate": float(self.rates.coupling) * self._rate_factor(),
             "reconstruction_error": float(seen.reconstruction_error),
@@ -293,27 +341,16 @@ class Training:
         }
         if (ranks := machine.coupling.used_ranks) is not None:
             entry["ranks"] = list(ranks)
+        score = -math.inf
         if self._validated is not None:
             other = objective.watch(machine, jax.device_put(self._validated), self._units)
-            entry["validation_score"] = float(other.score)
+            entry["validation_score"] = score = float(other.score)
             entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
         progress.end_epoch(entry)
-        if self.config.n_iter_no_change is not None and self._validated is not None:
-            score = entry["validation_score"]
-            if score > progress.best_score:
-                progress.best_score, progress.best_epoch = score, progress.epoch
-                self.best_machine = machine
+        if self.config.n_iter_no_change is not None and score > progress.best_score:
+            progress.best_score, progress.best_epoch = score, progress.epoch
+            self.best_machine = machine
         return True
-
-    def _no_change(self) -> bool:
-        patience = self.config.n_iter_no_change
-        if patience is None or self.validation is None:
-            return False
-        return self.progress.epoch - self.progress.best_epoch >= patience
-
-    def _checkpoint_due(self) -> bool:
-        ended = self.progress.stopped or self.progress.epoch == self.config.n_iter
-        return ended or self.progress.epoch % self.config.checkpoint_interval == 0
 
     def _save(self) -> None:
         if self.config.checkpoint is not None and jax.process_index() == 0:
@@ -351,14 +388,7 @@ def _init(algorithm: Algorithm, key: Array, machine: Model, n_chains: int) -> Le
     return algorithm.init(jax.random.fold_in(key, 0), machine, n_chains)
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: LearningState, other: LearningState) -> bool:
     """Whether two states have the same structure, shapes and types."""
     shapes = [jax.tree.map(lambda x: (x.shape, str(x.dtype)), tree) for tree in (one, other)]
     return bool(shapes[0] == shapes[1])
-
-
-def _on_devices(team: Team | None, block: Block, first: Any) -> tuple[Any, Any]:
-    if team is None:
-        placed: tuple[Any, Any] = jax.device_put((tuple(block), first))
-        return placed
-    return (None, *team.batches(tuple(block[1:]))), team.everywhere(first)

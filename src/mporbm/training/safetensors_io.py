@@ -3,16 +3,16 @@
 import json
 import os
 import struct
-import threading
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
+
+from ..atomic import atomic_path
 
 FORMAT = "mporbm"
 FORMAT_VERSION = 1
@@ -23,11 +23,8 @@ MOST_ARRAYS = 2**14
 MOST_DEPTH = 32
 """How deep lists and tables of a header may be nested; ours are at 5."""
 REAL_TYPES = {
-    "BOOL",
+    *("BOOL", "F16", "F32", "F64"),
     *(f"{kind}{n}" for kind in "IU" for n in (8, 16, 32, 64)),
-    "F16",
-    "F32",
-    "F64",
 }
 """Of arrays; safetensors has others, not all of which NumPy knows."""
 
@@ -39,8 +36,8 @@ class FileFormatError(ValueError):
 def write(
     path: str | os.PathLike[str],
     kind: str,
-    arrays: Mapping[str, Any],
-    header: Mapping[str, Any],
+    arrays: Mapping[str, ArrayLike],
+    header: Mapping[str, object],
     *,
     former: Path | None = None,
 ) -> None:
@@ -65,40 +62,20 @@ def write(
         "header": text,
         "checksum": str(_checksum(contents, text)),
     }
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        with open(temporary, "wb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-        save_file(contents, temporary, metadata)
+    with atomic_path(target, durable=True, former=former) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        try:
+            save_file(contents, temporary, metadata)
+        except SafetensorError as error:
+            raise OSError(f"{target}: cannot be written: {error}") from error
         # save_file lets nobody else read its files; these are as readable as any other.
-        os.chmod(temporary, mode)
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        if former is not None and target.exists():
-            _keep(target, former)
-        os.replace(temporary, target)
-    except SafetensorError as error:
-        raise OSError(f"{target}: cannot be written: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        temporary.chmod(mode)
 
 
-def _keep(target: Path, former: Path) -> None:
-    """Give a file a second name that stays when the first is given to another."""
-    former.unlink(missing_ok=True)
-    try:
-        os.link(target, former)
-    except OSError:
-        # Some file systems know one name for a file.
-        os.replace(target, former)
-
-
-def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def read(
+    path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     """The arrays and the header of a file of one kind.
 
     Both take memory in proportion to the length of the file, whatever it says of itself.
@@ -106,21 +83,27 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any
     if os.path.isdir(path):
         raise FileFormatError(f"{os.fspath(path)}: expected a {kind} file, got a folder.")
     try:
-        _check_length(path)
+        with open(path, "rb") as start:
+            (n_bytes,) = struct.unpack("<Q", start.read(8).ljust(8, b"\0"))
+        if n_bytes > MOST_HEADER_BYTES:
+            raise SafetensorError(f"its header has {n_bytes} bytes, more than {MOST_HEADER_BYTES}")
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             header = _check_header(path, kind, metadata)
-            names = file.keys()
-            if len(names) > MOST_ARRAYS:
+            if len(names := file.keys()) > MOST_ARRAYS:
                 raise SafetensorError(f"it has {len(names)} arrays, more than {MOST_ARRAYS}")
-            arrays = {name: _array(file, name) for name in names}
+            for name in names:
+                if (dtype := file.get_slice(name).get_dtype()) not in REAL_TYPES:
+                    raise SafetensorError(f"its array {name} is of type {dtype}")
+            arrays: dict[str, np.ndarray] = {name: file.get_tensor(name) for name in names}
             if metadata.get("checksum") != str(_checksum(arrays, metadata["header"])):
                 raise SafetensorError("its check sum is wrong")
-    except FileNotFoundError:
+    except (FileNotFoundError, FileFormatError):
         raise
     except OSError as error:
         raise FileFormatError(f"{os.fspath(path)}: cannot be read: {error}") from error
-    except (SafetensorError, UnicodeError) as error:
+    # ValueError is what NumPy says of a shape that it refuses.
+    except (SafetensorError, ValueError) as error:
         raise FileFormatError(
             f"{os.fspath(path)}: expected a {kind} file of mporbm, got one that is truncated, "
             f"corrupted or of another program ({error})."
@@ -128,38 +111,21 @@ def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, NDArray[Any
     return arrays, header
 
 
-def _check_length(path: str | os.PathLike[str]) -> None:
-    """Refuse a file by the length of its header, which stands first, before that is read."""
-    with open(path, "rb") as file:
-        (n_bytes,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
-    if n_bytes > MOST_HEADER_BYTES:
-        raise SafetensorError(f"its header has {n_bytes} bytes, more than {MOST_HEADER_BYTES}")
-
-
-def _array(file: Any, name: str) -> NDArray[Any]:
-    if (kind := file.get_slice(name).get_dtype()) not in REAL_TYPES:
-        raise SafetensorError(f"its array {name} is of type {kind}")
-    try:
-        array: NDArray[Any] = file.get_tensor(name)
-    except ValueError as error:
-        raise SafetensorError(f"its array {name} has a shape that NumPy refuses") from error
-    return array
-
-
-def _checksum(arrays: Mapping[str, NDArray[Any]], header: str) -> int:
+def _checksum(arrays: Mapping[str, np.ndarray], header: str) -> int:
     checksum = zlib.crc32(header.encode())
     for name in sorted(arrays):
         checksum = zlib.crc32(arrays[name].tobytes(), zlib.crc32(name.encode(), checksum))
     return checksum
 
 
-def _check_header(path: str | os.PathLike[str], kind: str, metadata: dict[str, str]) -> Any:
-    name = os.fspath(path)
+def _check_header(
+    path: str | os.PathLike[str], kind: str, metadata: Mapping[str, str]
+) -> dict[str, object]:
+    name, version = os.fspath(path), metadata.get("format_version")
     if metadata.get("format") != FORMAT:
         raise FileFormatError(
             f"{name}: expected a {kind} file of mporbm, got a safetensors file of another program."
         )
-    version = metadata.get("format_version")
     if version != str(FORMAT_VERSION):
         raise FileFormatError(
             f"{name}: expected format version {FORMAT_VERSION}, got {version!r}; install a newer "
@@ -169,28 +135,22 @@ def _check_header(path: str | os.PathLike[str], kind: str, metadata: dict[str, s
         raise FileFormatError(f"{name}: expected a {kind} file, got a {metadata.get('kind')} file.")
     try:
         header = json.loads(metadata.get("header", ""))
+        depth = _depth(header)
     # Integers of thousands of digits are no JSONDecodeError.
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{name}: its header is corrupted ({error}).") from error
     if not isinstance(header, dict):
         raise FileFormatError(f"{name}: its header is not a table of names and values.")
-    if _depth(header) > MOST_DEPTH:
+    if depth > MOST_DEPTH:
         raise FileFormatError(
-            f"{name}: expected a header of at most {MOST_DEPTH} nested levels, got "
-            f"{_depth(header)}."
+            f"{name}: expected a header of at most {MOST_DEPTH} nested levels, got {depth}."
         )
     return header
 
 
-def _depth(value: Any) -> int:
+def _depth(value: object) -> int:
     """How deep lists and tables are nested."""
-    level, depth = [value], 0
-    while level := [item for outer in level for item in _items(outer)]:
-        depth += 1
-    return depth
-
-
-def _items(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+    if not isinstance(value, dict | list):
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, items), default=0)

@@ -7,18 +7,17 @@ float), and bits stay packed, until a batch is used.
 
 import itertools
 import math
-import mmap
 import zlib
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike, NDArray
 
-from .packed_bits import unpacked
-from .zarr_rows import StoredRows
+from ..tensor.arrays import AnyArray
+from .rows import PackedBits, Stored, StoredRows, file_behind, release, unpacked
 
 BLOCK_BYTES = 2**24
 """The most data of one block that comes from a file or a stream."""
@@ -26,6 +25,9 @@ RESIDENT_BYTES = 2**28
 """The most data that is kept on the device as a whole."""
 PADDING = -1
 """The number of a row that stands for none."""
+
+Piece = ArrayLike | PackedBits
+"""What a stream gives."""
 
 
 class Block(NamedTuple):
@@ -35,60 +37,25 @@ class Block(NamedTuple):
     each batch has no rows to choose from: `chosen` are they themselves.
     """
 
-    rows: Any
-    chosen: Any
+    rows: PyTree[AnyArray] | None
+    chosen: PyTree[AnyArray]
     weight: NDArray[np.float32]
 
 
-class Source:
-    """Rows (n, *shape) that are read once per epoch."""
-
-    restartable = True
-    """Whether an epoch can be read again."""
-
-    @abstractmethod
-    def blocks(
-        self,
-        rng: np.random.Generator | None,
-        batch_size: int,
-        skip: int = 0,
-        share: slice | None = None,
-    ) -> Iterator[Block]:
-        """The blocks of an epoch but the first `skip`, shuffled if there is a generator.
-
-        With a `share` only those places of every batch are read.
-        """
-
-    @abstractmethod
-    def head(self, n_rows: int) -> Any:
-        """Up to `n_rows` rows to watch and to measure scales with."""
-
-    @abstractmethod
-    def fingerprint(self) -> dict[str, Any]:
-        """What tells these data from others."""
-
-    def n_batches(self, batch_size: int) -> int | None:
-        """The batches of an epoch, if known."""
-        return None
-
-    def split(self, fraction: float) -> tuple["Source", "Source"]:
-        """Set a share of the rows aside for validation."""
-        raise ValueError(
-            "X_val: expected samples to stop early by, got None; a stream cannot be split."
-        )
-
-
-class ArraySource(Source):
+class ArraySource:
     """An array, in memory, in a file or a store, with a weight for each row; or some of its rows.
 
     Or rows of several arrays: a pytree that knows its `shape`, `dtype`, `nbytes` and length, and
     gives rows by an index, such as packed bits.
     """
 
+    restartable = True
+    """Whether an epoch can be read again."""
+
     def __init__(
         self,
-        rows: Any,
-        weight: NDArray[Any] | None = None,
+        rows: PyTree[Stored],
+        weight: NDArray[np.floating] | None = None,
         used: NDArray[np.intp] | None = None,
     ):
         self.rows = rows
@@ -97,7 +64,7 @@ class ArraySource(Source):
         weights = self.weight[self.used]
         self._mean_weight = weights[weights > 0.0].mean() if weights.any() else 1.0
         self.resident = file_behind(rows) is None and rows.nbytes <= RESIDENT_BYTES
-        self._on_device: Any = None
+        self._on_device: PyTree[jax.Array] | None = None
 
     def n_batches(self, batch_size: int) -> int:
         """The batches of an epoch, the last one perhaps padded."""
@@ -110,7 +77,10 @@ class ArraySource(Source):
         skip: int = 0,
         share: slice | None = None,
     ) -> Iterator[Block]:
-        """Rows in a new order for every generator."""
+        """The blocks of an epoch but the first `skip`, in a new order for every generator.
+
+        With a `share` only those places of every batch are read.
+        """
         n_batches = per_block = self.n_batches(batch_size)
         if not self.resident:
             row_bytes = max(self.rows.nbytes // len(self.rows), 1)
@@ -160,7 +130,7 @@ class ArraySource(Source):
             order[start : start + size] = rng.permuted(runs, axis=1).T.reshape(-1)
         return order
 
-    def split(self, fraction: float) -> tuple[Source, Source]:
+    def split(self, fraction: float) -> tuple["ArraySource", "ArraySource"]:
         """Set rows at even distances aside for validation."""
         n_samples = len(self.rows)
         n_held = math.ceil(fraction * n_samples)
@@ -177,23 +147,17 @@ class ArraySource(Source):
             ArraySource(self.rows, self.weight, watched),
         )
 
-    def head(self, n_rows: int) -> Any:
-        """Rows at even distances."""
+    def head(self, n_rows: int) -> PyTree[AnyArray]:
+        """Up to `n_rows` rows at even distances, to watch and to measure scales with."""
         n_chosen = min(n_rows, len(self.used))
         chosen = self.used[np.arange(n_chosen) * len(self.used) // n_chosen]
         return unpacked(self._gathered(chosen))
 
-    def _gathered(self, chosen: NDArray[Any]) -> Any:
+    def _gathered(self, chosen: NDArray[np.intp]) -> PyTree[AnyArray]:
         """Some rows in memory as they are stored; zeros for padding."""
+        return jax.tree.map(lambda stored: gather(stored, chosen), self.rows)
 
-        def gathered(stored: Any) -> NDArray[Any]:
-            target = np.zeros((len(chosen), *stored.shape[1:]), stored.dtype)
-            gather(stored, chosen, target)
-            return target
-
-        return jax.tree.map(gathered, self.rows)
-
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, object]:
         """Shape, type and a check sum of some rows and of all weights."""
         return {
             "shape": [len(self.used), *self.rows.shape[1:]],
@@ -203,7 +167,7 @@ class ArraySource(Source):
         }
 
 
-class StreamSource(Source):
+class StreamSource:
     """Arrays of rows from an iterator that `restart` makes anew for every epoch.
 
     Rows are shuffled within a block; their order between blocks is that of the stream. Packed bits
@@ -212,16 +176,14 @@ class StreamSource(Source):
 
     def __init__(
         self,
-        restart: Callable[[], Iterable[Any]],
-        check: Callable[[Any], NDArray[Any]],
+        restart: Callable[[], Iterable[Piece]],
+        check: Callable[[Piece], np.ndarray],
         restartable: bool = True,
     ):
-        self.restart = restart
-        self.restartable = restartable
-        self.check = check
-        self._head: NDArray[Any] | None = None
+        self.restart, self.check, self.restartable = restart, check, restartable
+        self._head: np.ndarray | None = None
         self._asked = 0
-        self._begun: Iterator[Any] | None = None
+        self._begun: Iterator[Piece] | None = None
 
     def blocks(
         self,
@@ -230,7 +192,7 @@ class StreamSource(Source):
         skip: int = 0,
         share: slice | None = None,
     ) -> Iterator[Block]:
-        """Blocks of equal size; the last one is padded."""
+        """The blocks of an epoch but the first `skip`, of equal size; the last one is padded."""
         if share is not None:
             raise ValueError(
                 "X: expected an array, which may be memory-mapped, to train on several devices, "
@@ -254,13 +216,13 @@ class StreamSource(Source):
                 "object whose __iter__ does)."
             )
 
-    def _regular(self, batch_size: int) -> Iterator[tuple[NDArray[Any], int]]:
+    def _regular(self, batch_size: int) -> Iterator[tuple[np.ndarray, int]]:
         """The stream's rows in pieces of one size, and that size."""
-        waiting: list[NDArray[Any]] = []
-        n_waiting, size, short = 0, None, True
+        waiting: list[np.ndarray] = []
+        n_waiting, size, short = 0, 0, True
         for piece in self._pieces():
             rows = self.check(piece)
-            if size is None:
+            if not size:
                 row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
                 size = max(min(BLOCK_BYTES // row_bytes, 2**16) // batch_size, 1) * batch_size
             waiting.append(rows)
@@ -273,23 +235,23 @@ class StreamSource(Source):
                 short = False
                 waiting, n_waiting = [everything[n_full * size :].copy()], n_waiting % size
         if n_waiting:
-            assert size is not None
-            if short:
-                # The only block needs no more padding than its last batch.
-                size = -(-n_waiting // batch_size) * batch_size
+            # The only block needs no more padding than its last batch.
+            size = -(-n_waiting // batch_size) * batch_size if short else size
             yield np.concatenate(waiting), size
 
-    def _pieces(self) -> Iterator[Any]:
+    def _pieces(self) -> Iterator[Piece]:
         """The stream from its beginning; what `head` has read of it is not read again."""
         begun, self._begun = self._begun, None
-        return map(unpacked, self.restart()) if begun is None else begun
+        if begun is not None:
+            return begun
+        return (p.unpacked() if isinstance(p, PackedBits) else p for p in self.restart())
 
-    def head(self, n_rows: int) -> NDArray[Any]:
+    def head(self, n_rows: int) -> PyTree[AnyArray]:
         """The first rows of the stream."""
         if self._head is None or len(self._head) == self._asked < n_rows:
             pieces = self._pieces()
-            taken: list[Any] = []
-            rows: list[NDArray[Any]] = []
+            taken: list[Piece] = []
+            rows: list[np.ndarray] = []
             for piece in pieces:
                 taken.append(piece)
                 rows.append(self.check(piece)[:n_rows])
@@ -301,24 +263,31 @@ class StreamSource(Source):
             self._head, self._asked = np.concatenate(rows)[:n_rows], n_rows
         return self._head[:n_rows]
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> dict[str, object]:
         """A check sum of the first rows."""
         return {"checksum": _checksum(self.head(64))}
 
+    def n_batches(self, batch_size: int) -> None:
+        """The batches of an epoch are not known."""
 
-def _checksum(rows: Any) -> int:
+    def split(self, fraction: float) -> NoReturn:
+        """Refuse to set rows aside for validation."""
+        raise ValueError(
+            "X_val: expected samples to stop early by, got None; a stream cannot be split."
+        )
+
+
+Source = ArraySource | StreamSource
+"""Rows (n, *shape) that are read once per epoch."""
+
+
+def _checksum(rows: PyTree[AnyArray]) -> int:
     return zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(rows)))
 
 
-def file_behind(array: Any) -> Any:
-    """What reads rows from a file when they are looked at; None if they are in memory."""
-    while array is not None and not isinstance(array, (np.memmap, mmap.mmap, StoredRows)):
-        array = getattr(array, "base", None)
-    return array
-
-
-def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
-    """Copy rows but for padding, in steps that give the pages of a memory-mapped file back."""
+def gather(source: Stored, chosen: NDArray[np.intp]) -> np.ndarray:
+    """Rows in memory, zeros for padding, in steps that give the pages of a mapped file back."""
+    target = np.zeros((len(chosen), *source.shape[1:]), source.dtype)
     row_bytes = max(source.nbytes // max(len(source), 1), 1)
     # A step may touch a page cluster of 64 KiB for every row; chunks are read once in each.
     step = max(BLOCK_BYTES // max(row_bytes, 2**16), 1)
@@ -329,12 +298,4 @@ def gather(source: Any, chosen: NDArray[Any], target: NDArray[Any]) -> None:
         part = order[start : start + step]
         target[part] = source[chosen[part]]
         release(source)
-
-
-def release(array: Any) -> None:
-    """Let the pages of a read-only memory-mapped file go; they are read again when needed."""
-    file = file_behind(array)
-    if isinstance(file, np.memmap) and file.mode in ("r", "r+"):
-        handle = getattr(file, "_mmap", None)
-        if handle is not None and hasattr(mmap, "MADV_DONTNEED"):
-            handle.madvise(mmap.MADV_DONTNEED)
+    return target
