@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,10 +148,11 @@ class Search:
             if setting not in waiting:
                 self.study.enqueue_trial(self.plan.encoded(setting))
 
-    def work(self) -> None:
-        """Try settings until none waits and none is to be chosen."""
+    def work(self, look: Callable[[], None] = lambda: None) -> None:
+        """Try settings until none waits and none is to be chosen; `look` is called in between."""
         while self._waiting() or self.n_to_choose(running=True):
             self.try_next()
+            look()
 
     def try_next(self) -> None:
         """Do the runs of the setting that comes next, and tell the study what they are worth."""
