@@ -50,8 +50,7 @@ def read_array(path: str) -> Any:
 
 def read_whole(path: str) -> np.ndarray:
     """Read samples as a NumPy array; a zarr store is read as a whole."""
-    array = read_array(path)
-    return array if isinstance(array, np.ndarray) else np.asarray(array)
+    return np.asarray(read_array(path))
 
 
 def read_labels(path: str, n_samples: int) -> np.ndarray:

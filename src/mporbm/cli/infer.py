@@ -1,6 +1,5 @@
 """Commands that use a trained machine on data."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -88,8 +87,13 @@ class Question:
     seed: Seed = None
     force: Force = False
 
-    def check(self) -> None:
-        """Refuse outputs that cannot be written, and options that exclude each other."""
+    def read(
+        self, model: Path, data: str, report: Report
+    ) -> tuple[CodedModel, np.ndarray, np.ndarray | None]:
+        """Read the model, the samples and, where they are given, the true ones.
+
+        Outputs that cannot be written, and options that exclude each other, are refused first.
+        """
         suffixes = files.ARRAY_SUFFIXES if self.n_samples is None else (".npy",)
         files.check_output(self.output_file, self.force, *suffixes)
         files.check_output(self.std, self.force, ".npy")
@@ -102,12 +106,6 @@ class Question:
             raise ValueError(
                 f"std: expected another file than {self.output_file}, which --out has."
             )
-
-    def read(
-        self, model: Path, data: str, report: Report
-    ) -> tuple[CodedModel, np.ndarray, np.ndarray | None]:
-        """Read the model, the samples and, where they are given, the true ones."""
-        self.check()
         coded, samples = _read(model, data, report)
         coded.check_images(self.output_file)
         if self.original is None:
@@ -320,44 +318,31 @@ def _read(model: Path, data: str, report: Report) -> tuple[CodedModel, np.ndarra
 
 def _mask(samples: np.ndarray, path: str | None, half: Half | None) -> np.ndarray:
     """What is known of the samples."""
-    if half is not None:
-        if path is not None:
+    from ..estimators.inputs import check_mask
+
+    mask = None
+    if path is not None:
+        if half is not None:
             raise ValueError("known: expected no such option where mask is given.")
+        mask = files.read_mask(path)
+        if samples.ndim == 4 and mask.shape in (samples.shape[:-1], samples.shape[1:-1]):
+            # For all colours of a pixel.
+            mask = np.repeat(mask[..., None], samples.shape[-1], axis=-1)
+    elif half is not None:
         if samples.ndim < 3:
             raise ValueError(
                 f"known={half}: expected samples with two modes or more, got shape "
                 f"{samples.shape[1:]}; pass a mask."
             )
-        axis = 1 if half in ("top", "bottom") else 2
-        index = np.arange(samples.shape[axis])
-        middle = samples.shape[axis] // 2
-        known = index < middle if half in ("left", "top") else index >= middle
-        mask = known.reshape([-1 if k == axis else 1 for k in range(samples.ndim)])
-    elif path is not None:
-        mask = _fitting_mask(path, samples.shape)
-    elif samples.dtype.kind == "f" and np.isnan(samples).any():
-        mask = ~np.isnan(samples)
-    else:
+        axis = 0 if half in ("top", "bottom") else 1
+        is_first = np.indices(samples.shape[1:])[axis] < samples.shape[1 + axis] // 2
+        mask = is_first if half in ("left", "top") else ~is_first
+    elif samples.dtype.kind != "f" or not np.isnan(samples).any():
         raise ValueError(
             "mask: expected --mask FILE, --known HALF, or data in which NaN mark what is unknown."
         )
-    return np.broadcast_to(mask, samples.shape)
-
-
-def _fitting_mask(path: str, shape: tuple[int, ...]) -> np.ndarray:
-    """A mask for all samples or for each; for flattened ones, or all colours of a pixel, too."""
-    mask, (n, *modes) = files.read_mask(path), shape
-    size = math.prod(modes)
-    if mask.shape in (shape, (1, *modes), tuple(modes)):
-        return mask
-    if mask.shape in ((size,), (n, size)):
-        return mask.reshape(*mask.shape[:-1], *modes)
-    if len(shape) == 4 and mask.shape in (shape[:-1], shape[1:-1]):
-        return mask[..., None]
-    raise ValueError(
-        f"{path}: expected a mask of shape {shape[1:]}, for all samples, or {shape}, got "
-        f"{mask.shape}."
-    )
+    with files.blamed(mask=path or "mask"):
+        return check_mask(mask, samples)
 
 
 def _written(path: Path, array: np.ndarray) -> tuple[dict[str, object], str]:

@@ -62,17 +62,16 @@ def read_config(path: Path) -> SweepConfig:
     """Read the configuration file of a sweep; its paths begin where it is."""
     table, known = read_toml(path), fit_options()
     take = partial(_take, path, table)
-    data, x_val, y, y_val = (
-        None if (name := take(key, _is_string, "a string")) is None else str(path.parent / name)
-        for key in ("data", "x_val", "y", "y_val")
-    )
+    names = ("data", "x_val", "y", "y_val")
+    given = [take(name, lambda value: isinstance(value, str), "a string") for name in names]
+    data, x_val, y, y_val = (None if f is None else str(path.parent / f) for f in given)
     if data is None:
         raise ValueError(f'{path}: data: expected the samples, as in data = "images.npy".')
     seeds = take(
         "seeds", _are_seeds, "a list of different integers from 0 to 2^32 - 1, such as [0, 1, 2]"
     )
     sampler = take("sampler", SAMPLERS.__contains__, f"one of {', '.join(SAMPLERS)}")
-    n_settings = take("n_settings", _is_count, "an integer of at least 1")
+    n_settings = take("n_settings", lambda n: type(n) is int and n > 0, "an integer of at least 1")
     space = _space(path, table.pop("sweep", None), known)
     ranges = [name for name, values in space.items() if isinstance(values, Range)]
     if sampler == "grid" and (ranges or n_settings is not None):
@@ -132,14 +131,6 @@ def _take(
     if value is not None and not is_valid(value):
         raise ValueError(f"{path}: {name}={value!r}: expected {expected}.")
     return value
-
-
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value > 0
 
 
 def _are_seeds(value: object) -> bool:
