@@ -339,7 +339,10 @@ def test_what_cannot_be_compressed(run, refused, place):
 # Masks
 
 BAD_MASKS = {
-    "other": (np.ones((2, 3), bool), r"expected shape .* or \(3, 2\) for all samples, got \(2, 3\)"),
+    "other": (
+        np.ones((2, 3), bool),
+        r"expected shape .* or \(3, 2\) for all samples, got \(2, 3\)",
+    ),
     "fewer": (np.ones((7, 3, 2), bool), r"expected shape \(20, 3, 2\), .* got \(7, 3, 2\)"),
     "long": (np.ones(7, bool), r"got \(7,\)"),
     "text": (np.full((3, 2), "no"), "expected an array of real numbers, got dtype <U2"),

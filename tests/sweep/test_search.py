@@ -129,7 +129,9 @@ def test_a_run_that_kills_its_process_loses_only_itself(search, trained, monkeyp
                 path.unlink()
         trial = victim.study.ask(victim._space)
         trial.set_user_attr("session", session)
-        asked.runs(asked.decoded(trial.params))[0].perform(SAMPLES, victim.folder, victim.fingerprint)
+        asked.runs(asked.decoded(trial.params))[0].perform(
+            SAMPLES, victim.folder, victim.fingerprint
+        )
         trial.set_user_attr("process", [socket.gethostname(), process.pid])
         survivor = search(asked, "here")
         found = performed(survivor)

@@ -5,7 +5,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 
@@ -39,7 +39,7 @@ def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_common)
+    app.callback(invoke_without_command=True)(_common)
     complete = "fit" in arguments or "_MPORBM_COMPLETE" in os.environ
     for command in COMMANDS:
         more = []
@@ -58,24 +58,14 @@ def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
     return app
 
 
-def _print_version(wanted: bool) -> bool:
-    if wanted:
+def _common(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
         import mporbm
 
         print(mporbm.__version__)
         raise typer.Exit
-    return wanted
-
-
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    pass
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -104,14 +94,7 @@ def run_command(arguments: Sequence[str]) -> int:
             return 2
 
 
-def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def _warn(message: Warning | str, *where: object, **to: object) -> None:
     _complain(f"warning: {one_line(message)}")
 
 

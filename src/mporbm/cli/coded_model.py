@@ -70,10 +70,15 @@ class CodedModel:
         return decoded.reshape(*drawn.shape[:2], *decoded.shape[1:])
 
     def check_images(self, output: Path) -> None:
-        """Refuse to write samples as images if they are none."""
-        files.check_images(output, self.shape)
-        if not output.suffix and not self.is_binary:
-            raise ValueError(
-                f"{output}: expected Bernoulli visible units to write as images, got Gaussian "
-                f"ones; write a .npy file instead."
-            )
+        """Refuse to write samples as a folder of images if they are none."""
+        if output.suffix:
+            return
+        wanted, found = "samples (height, width) or (height, width, 3)", str(self.shape)
+        if len(self.shape) == 2 or files.is_color(self.shape):
+            if self.is_binary:
+                return
+            wanted, found = "Bernoulli visible units", "Gaussian ones"
+        raise ValueError(
+            f"{output}: expected {wanted} to write as images, got {found}; write a .npy file "
+            f"instead."
+        )

@@ -298,15 +298,6 @@ def check_figure(path: Path | None, force: bool) -> None:
             import matplotlib  # noqa: F401
 
 
-def check_images(path: Path, shape: tuple[int, ...]) -> None:
-    """Refuse to write samples of a shape that no image has as a folder of images."""
-    if not path.suffix and not (len(shape) == 2 or _is_color(shape)):
-        raise ValueError(
-            f"{path}: expected samples (height, width) or (height, width, 3) to write as images, "
-            f"got {shape}; write a .npy file instead."
-        )
-
-
 def write_array(path: Path, array: np.ndarray, *, scaled: bool = True) -> None:
     """Write samples as one ``.npy`` file, or without a suffix as a folder of PNG images.
 
@@ -319,7 +310,6 @@ def write_array(path: Path, array: np.ndarray, *, scaled: bool = True) -> None:
             return
         with extra("cli", str(path)):
             from PIL import Image
-        check_images(path, array.shape[1:])
         pixels = _as_pixels(path, array, scaled)
         temporary.mkdir()
         digits = len(str(len(array) - 1))
@@ -329,7 +319,7 @@ def write_array(path: Path, array: np.ndarray, *, scaled: bool = True) -> None:
 
 def _as_pixels(path: Path, array: np.ndarray, scaled: bool) -> np.ndarray:
     """Pixels as a PNG image holds them: grey ones of one, 8 or 16 bits, coloured ones of 8."""
-    color = _is_color(array.shape[1:])
+    color = is_color(array.shape[1:])
     if array.dtype == bool and not color:
         return array
     low, high = float(array.min()), float(array.max())
@@ -344,7 +334,8 @@ def _as_pixels(path: Path, array: np.ndarray, scaled: bool) -> np.ndarray:
     return np.asarray(np.rint(array), np.uint8 if high < 255.5 else np.uint16)
 
 
-def _is_color(shape: tuple[int, ...]) -> bool:
+def is_color(shape: tuple[int, ...]) -> bool:
+    """Whether a sample can be an image of pixels with three colours, or four numbers."""
     return len(shape) == 3 and shape[-1] in (3, 4)
 
 

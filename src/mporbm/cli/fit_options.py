@@ -41,18 +41,8 @@ MOST_HELP = 200
 class FitOption:
     """An option of `mporbm fit`, on the command line and in configuration files.
 
-    Attributes
-    ----------
-    name
-        The option as Python and configuration files have it, such as ``n_iter``.
-    kind
-        What its values are: `bool`, `int`, `float`, `str`, or a way of writing them (`WRITTEN`).
-    help, panel
-        What ``--help`` says, and in which group of options.
-    choices
-        The only values that it can have, if there are such.
-    parameter
-        The parameter of the estimators that it sets, if it sets one.
+    Its kind is `bool`, `int`, `float`, `str`, or a way of writing values (`WRITTEN`); it may have
+    a few choices only, and set a parameter of the estimators.
     """
 
     name: str
