@@ -200,6 +200,9 @@ def _read_layout(head: bytes, n_bytes: int) -> _Layout:
         raise ValueError("its header states an invalid shape.")
     if file.tell() + dtype.itemsize * math.prod(shape) > n_bytes:
         raise ValueError(f"it has {n_bytes} bytes, an array of shape {shape} needs more.")
+    # NumPy multiplies all sizes, also beside one of 0.
+    if max(dtype.itemsize, 1) * math.prod(max(size, 1) for size in shape) >= 2**63:
+        raise ValueError("its header states an invalid shape.")
     return _Layout(dtype, shape, "F" if is_fortran else "C", file.tell())
 
 
