@@ -149,12 +149,11 @@ class Search:
                 self.study.enqueue_trial(self.plan.encoded(setting))
 
     def work(self, look: Callable[[], None] = lambda: None) -> None:
-        """Try settings until none waits and none is to be chosen; `look` is called in between."""
+        """Try settings until none waits and none is to be chosen; before each run `look`."""
         while self._waiting() or self.n_to_choose(running=True):
-            self.try_next()
-            look()
+            self.try_next(look)
 
-    def try_next(self) -> None:
+    def try_next(self, look: Callable[[], None] = lambda: None) -> None:
         """Do the runs of the setting that comes next, and tell the study what they are worth."""
         trial = self.study.ask(self._space)
         trial.set_user_attr("session", self.session)
@@ -162,6 +161,7 @@ class Search:
         runs = self.plan.runs(self.plan.decoded(trial.params))
         values, has_failed = list[float](), False
         for step, run in enumerate(runs):
+            look()
             outcome = self._outcome(run)
             outcome = outcome or run.perform(self.samples, self.folder, self.fingerprint)
             if outcome["status"] == FAILED:
