@@ -477,19 +477,15 @@ def test_a_jpeg_of_another_size_takes_no_memory():
 def test_configurations_that_ask_for_nonsense(written):
     def check(text, reason):
         path = written("x.toml", text.encode(errors="surrogateescape"))
-        if reason is None:
-            with pytest.raises(ValueError, match="rank=something huge: expected integers"):
-                config.make_estimator(config.read_options(path), 0)
-        else:
-            refused(config.read_options, path, reason)
+        refused(config.read_options, path, reason)
 
     table = [
         ("rank = " + "[" * 20_000, "expected a TOML file"),
         ("n_iter = " + "9" * 5000, "expected a TOML file"),
-        ("n_iter = 0x" + "f" * 5000, "n_iter=something huge: expected a whole number, of at most"),
-        ("rank = [0x" + "f" * 5000 + "]", "rank=something huge: expected whole numbers"),
-        ("rank = [[0x" + "f" * 5000 + "]]", None),
-        ("scheme" + ".a" * 900 + " = 1", "scheme=.*: expected one of"),
+        ("n_iter = 0x" + "f" * 5000, "expected a TOML file: it has more"),
+        ("rank = [0x" + "f" * 5000 + "]", "expected a TOML file: it has more"),
+        ("rank = [[0x" + "f" * 5000 + "]]", "expected a TOML file: it has more"),
+        ("scheme" + ".a" * 900 + " = 1", "expected a TOML file: it has more"),
         ("scheme" + ".a" * 9000 + " = 1", "1000 of them dots"),
         ("n_iter = nan", "n_iter=nan: expected a whole number"),
         ("n_iter = true", "n_iter=True: expected a whole number"),

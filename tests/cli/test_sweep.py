@@ -399,9 +399,8 @@ def test_an_interrupted_sweep_says_how_to_go_on(run, config, tmp_path, made_up, 
     original, path, out = Search.work, config("[sweep]\nrank = [2, 3]"), tmp_path / "out"
     for error, code in ((KeyboardInterrupt(), 130), (SystemExit(143), 143)):
 
-        def interrupted(search, error=error):
-            trial = search.study.ask()
-            search._try(trial, search.plan.suggest(trial))
+        def interrupted(search, look, error=error):
+            search.try_next()
             raise error
 
         with monkeypatch.context() as patch:

@@ -125,7 +125,7 @@ def test_one_process_waits_for_what_another_one_makes(tmp_path, samples, monkeyp
 def test_what_was_asked_makes_the_name(tmp_path):
     run = Run({"rank": 2, "momentum": 0.5}, 0, MPORBM())
     paths = [run.path(tmp_path, "a"), run.path(tmp_path, "b")]
-    paths += [Run(options, 0, None).path(tmp_path, "a") for options in ({"rank": 2}, {"rank": 3})]
+    paths += [Run(options, 0, RBM()).path(tmp_path, "a") for options in ({"rank": 2}, {"rank": 3})]
     paths.append(Run(run.options, 1, MPORBM()).path(tmp_path, "a"))
     assert len({*paths}) == 5
     swapped = Run({"momentum": 0.5, "rank": 2}, 0, RBM())

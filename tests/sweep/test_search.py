@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from mporbm import RBM
 from mporbm.sweep import Plan, Range, Run, Samples, Search
 from mporbm.sweep.search import KILLED
 
@@ -16,7 +17,7 @@ SAMPLES = Samples(np.ones((4, 2)), np.ones((1, 2)))
 
 def plan(space, **options):
     options = {"seeds": (0, 1, 2), "measure": "reconstruction_error", **options}
-    return Plan(space, make=lambda setting: (None, None), common={}, **options)
+    return Plan(space, make=lambda setting: (RBM(), None), common={}, **options)
 
 
 GRID = {"rank": [3, [2, 2]], "learning_rate": ["auto", 0.1]}
@@ -126,10 +127,11 @@ def test_a_run_that_kills_its_process_loses_only_itself(search, trained, monkeyp
         if session == "here":
             for path in victim.folder.iterdir():
                 path.unlink()
-        trial = victim.study.ask()
+        trial = victim.study.ask(victim._space)
         trial.set_user_attr("session", session)
-        setting = asked.suggest(trial)
-        asked.runs(setting)[0].perform(SAMPLES, victim.folder, victim.fingerprint)
+        asked.runs(asked.decoded(trial.params))[0].perform(
+            SAMPLES, victim.folder, victim.fingerprint
+        )
         trial.set_user_attr("process", [socket.gethostname(), process.pid])
         survivor = search(asked, "here")
         found = performed(survivor)

@@ -5,18 +5,21 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any, TextIO
+from typing import Annotated
 
 import typer
 
 from ..extras import MissingExtraError
 from . import fit, infer, model, processes, sweep
+from .files import one_line
+from .options import flattened
 
 COMMANDS = (
-    *(infer.transform, infer.complete, infer.denoise, infer.sample, infer.score),
+    *(fit.fit, infer.transform, infer.complete, infer.denoise, infer.sample, infer.score),
     *(model.inspect, model.compress, model.draw, sweep.sweep, processes.launch),
 )
-"""All commands but `fit`, whose options are made when they are needed."""
+
+TOO_LARGE = {MemoryError: "not enough memory. ", OverflowError: "expected a smaller number: "}
 
 
 def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
@@ -36,9 +39,14 @@ def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_common)
+    app.callback(invoke_without_command=True)(_common)
     complete = "fit" in arguments or "_MPORBM_COMPLETE" in os.environ
-    for command in (fit.fit_command(complete), *COMMANDS):
+    for command in COMMANDS:
+        more = []
+        if command is fit.fit and complete:
+            from .fit_options import fit_options
+
+            more = [option.as_parameter() for option in fit_options().values()]
         paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
         app.command(
             command.__name__,
@@ -46,85 +54,49 @@ def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
             help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
             # What follows `launch` is for the command that it launches.
             context_settings={"allow_interspersed_args": command is not processes.launch},
-        )(command)
+        )(flattened(command, more))
     return app
 
 
-def _print_version(wanted: bool) -> bool:
-    if wanted:
+def _common(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
         import mporbm
 
         print(mporbm.__version__)
         raise typer.Exit
-    return wanted
-
-
-def _common(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", is_eager=True, callback=_print_version, help="Print the version."
-        ),
-    ] = False,
-) -> None:
-    pass
 
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run a command with its arguments; warnings and errors are one line each. Its exit code."""
     with warnings.catch_warnings():
         warnings.showwarning = _warn
-        return _exit_code(arguments)
+        try:
+            app = make_app(arguments)
+            return int(app(args=arguments, prog_name="mporbm", standalone_mode=False) or 0)
+        except (*(ValueError, TypeError, OSError, MissingExtraError), *TOO_LARGE) as error:
+            reason = next((text for kind, text in TOO_LARGE.items() if isinstance(error, kind)), "")
+            _complain(f"error: {reason}{one_line(error)}")
+            return 1
+        except Exception as error:
+            # JAX has no class of its own for this.
+            if isinstance(error, RuntimeError) and "out of memory" in str(error).lower():
+                _complain(f"error: not enough memory: {one_line(error)}")
+                return 1
+            # Typer's own errors, whose class is not the same in all of its versions.
+            if not hasattr(error, "format_message"):
+                raise
+            # Without arguments there was help instead of a message.
+            if message := " ".join(error.format_message().split()).rstrip("."):
+                command = getattr(getattr(error, "ctx", None), "command_path", "mporbm")
+                _complain(f"error: {message}; see {command} --help.")
+            return 2
 
 
-def _exit_code(arguments: Sequence[str]) -> int:
-    try:
-        app = make_app(arguments)
-        return int(app(args=arguments, prog_name="mporbm", standalone_mode=False) or 0)
-    except (ValueError, TypeError, OSError, MemoryError, OverflowError, MissingExtraError) as error:
-        _complain(f"error: {_one_line(error)}")
-        return 1
-    except RuntimeError as error:
-        # JAX has no class of its own for this.
-        if "out of memory" not in str(error).lower():
-            raise
-        _complain(f"error: not enough memory: {_one_line(error)}")
-        return 1
-    except Exception as error:
-        # Typer's own errors, whose class is not the same in all of its versions.
-        if not hasattr(error, "format_message"):
-            raise
-        # Without arguments there was help instead of a message.
-        if message := " ".join(error.format_message().split()).rstrip("."):
-            _complain(f"error: {message}; see {_command(error)} --help.")
-        return 2
-
-
-def _command(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    return "mporbm" if context is None else str(context.command_path)
-
-
-def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    _complain(f"warning: {_one_line(message)}")
+def _warn(message: Warning | str, *where: object, **to: object) -> None:
+    _complain(f"warning: {one_line(message)}")
 
 
 def _complain(text: str) -> None:
     print(f"mporbm: {text}", file=sys.stderr)
-
-
-def _one_line(error: Any) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}."
-    if isinstance(error, MemoryError):
-        return f"not enough memory. {error}".strip()
-    if isinstance(error, OverflowError):
-        return f"expected a smaller number: {error}."
-    return " ".join(str(error).split()) or type(error).__name__

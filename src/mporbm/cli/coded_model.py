@@ -1,96 +1,84 @@
 """A model file with its coding: samples as files have them, and as the machine does."""
 
 import math
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import files
 
 
-class CodedModel:
-    """A fitted estimator, and the coding that its model file remembers, if any.
+def reshaped(path: str, samples: np.ndarray, shape: tuple[int, ...], why: str) -> np.ndarray:
+    """Return samples of a file in a shape, which they may also be flattened from."""
+    if samples.shape not in (shape, (shape[0], math.prod(shape[1:]))):
+        raise ValueError(f"{path}: expected shape {shape}, as {why}, got {samples.shape}.")
+    return samples.reshape(shape)
 
-    Parameters
-    ----------
-    path
-        The model file.
-    shown
-        Whether the estimator shows its progress.
-    """
+
+class CodedModel:
+    """A fitted estimator, and the coding that its model file remembers, if any."""
 
     def __init__(self, path: Path, shown: bool):
         self.estimator = files.read_model(path, shown)
         self.coding = getattr(self.estimator, "coding_", None)
+        # The shape of a sample as it is in files; samples that came flattened are tensors to the
+        # machine.
+        self.shape: tuple[int, ...] = self.estimator.visible_shape_
+        if self.coding is not None and self.coding.sample_shape_ != (math.prod(self.shape),):
+            self.shape = tuple(self.coding.sample_shape_)
+        self.is_binary = bool(self.estimator.visible_units == "bernoulli")
 
-    def read_samples(self, path: str, samples: NDArray[Any]) -> NDArray[Any]:
+    def read_samples(self, path: str, samples: np.ndarray) -> np.ndarray:
         """Return samples of a file in the shape of those that the machine has learnt from."""
         from ..estimators import Binarize
 
         if samples.dtype == bool and isinstance(self.coding, Binarize):
             # They are as the coding would make them, and so is the answer.
-            self.coding = None
-        if samples.shape[1:] not in (self.shape, (math.prod(self.shape),)):
-            raise ValueError(
-                f"{path}: expected samples of shape {self.shape}, as the model has learnt from, "
-                f"got {samples.shape[1:]}."
-            )
-        return samples.reshape(len(samples), *self.shape)
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether visible units are 0 or 1."""
-        return bool(self.estimator.visible_units == "bernoulli")
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of a sample as it is in files."""
-        visible: tuple[int, ...] = self.estimator.visible_shape_
-        if self.coding is None or self.coding.sample_shape_ == (math.prod(visible),):
-            # Samples that came flattened are tensors to the machine.
-            return visible
-        return tuple(self.coding.sample_shape_)
+            self.coding, self.shape = None, self.estimator.visible_shape_
+        return reshaped(path, samples, (len(samples), *self.shape), "the model has learnt from")
 
     @property
     def is_scaled(self) -> bool:
         """Whether 1 stands for white, as it does unless whole numbers were coded."""
-        return self.coding is None or self.coding.dtype_.kind == "f"
+        return self.coding is None or bool(self.coding.dtype_.kind == "f")
 
-    def encode(self, samples: NDArray[Any]) -> Any:
+    def encode(self, samples: np.ndarray) -> object:
         """Return samples as the machine has them."""
         if self.coding is None:
             return samples
         return self.coding.transform(samples.reshape(len(samples), -1))
 
-    def encode_mask(self, mask: NDArray[np.bool_]) -> Any:
+    def encode_mask(self, mask: np.ndarray) -> np.ndarray:
         """Return what is known of samples as what is known of units."""
         if self.coding is None:
             return mask
-        return self.coding.transform_mask(mask.reshape(len(mask), *self.coding.sample_shape_))
+        shape = (len(mask), *self.coding.sample_shape_)
+        return np.asarray(self.coding.transform_mask(mask.reshape(shape)))
 
-    def decode(self, values: NDArray[Any], binary: bool) -> NDArray[Any]:
+    def decode(self, values: np.ndarray, binary: bool) -> np.ndarray:
         """Return values as the data had them, from units or their probabilities."""
         values = values > 0.5 if binary else values
         if self.coding is None:
             return values
-        decoded: NDArray[Any] = self.coding.inverse_transform(values.reshape(len(values), -1))
+        decoded = np.asarray(self.coding.inverse_transform(values.reshape(len(values), -1)))
         return decoded.reshape(len(values), *self.shape)
 
-    def decode_versions(self, drawn: NDArray[Any]) -> NDArray[Any]:
+    def decode_versions(self, drawn: np.ndarray) -> np.ndarray:
         """Return several versions (n, n_samples, ...) of each sample as the data had them."""
-        n, n_samples = drawn.shape[:2]
-        flat = drawn.reshape(n * n_samples, *drawn.shape[2:])
+        flat = drawn.reshape(-1, *drawn.shape[2:])
         decoded = self.decode(flat, self.is_binary)
-        return decoded.reshape(n, n_samples, *decoded.shape[1:])
+        return decoded.reshape(*drawn.shape[:2], *decoded.shape[1:])
 
     def check_images(self, output: Path) -> None:
-        """Refuse to write samples as images if they are none."""
-        files.check_images(output, self.shape)
-        if not output.suffix and not self.is_binary:
-            raise ValueError(
-                f"{output}: expected Bernoulli visible units to write as images, got Gaussian "
-                f"ones; write a .npy file instead."
-            )
+        """Refuse to write samples as a folder of images if they are none."""
+        if output.suffix:
+            return
+        wanted, found = "samples (height, width) or (height, width, 3)", str(self.shape)
+        if len(self.shape) == 2 or files.is_color(self.shape):
+            if self.is_binary:
+                return
+            wanted, found = "Bernoulli visible units", "Gaussian ones"
+        raise ValueError(
+            f"{output}: expected {wanted} to write as images, got {found}; write a .npy file "
+            f"instead."
+        )

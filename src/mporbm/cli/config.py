@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from .files import expected
 from .fit_options import RANK, RATE, SEED, SHAPE, FitOption, fit_options, fitted_classes
 
 MOST_CONFIG_BYTES, MOST_CONFIG_DOTS = 2**16, 1000
 """The longest configuration file; a key of n parts takes memory with the square of n."""
-TYPES: dict[Any, tuple[tuple[type, ...], str]] = {
+MOST_LEVELS = 4
+"""How deep values may be nested: a file, a table, a list of shapes, a shape."""
+TYPES: dict[type | str, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "true or false"),
     int: ((int,), "a whole number"),
     SEED: ((int,), "a whole number"),
@@ -21,7 +24,7 @@ TYPES: dict[Any, tuple[tuple[type, ...], str]] = {
 """What TOML may have for each kind of option, and what errors call it; else strings."""
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, object]:
     """Read a configuration file, of no more than a configuration can need."""
     with open(path, "rb") as file:
         content = file.read(MOST_CONFIG_BYTES + 1)
@@ -30,64 +33,52 @@ def read_toml(path: Path) -> dict[str, Any]:
             f"{path}: expected a TOML file of at most {MOST_CONFIG_BYTES} bytes, at most "
             f"{MOST_CONFIG_DOTS} of them dots."
         )
-    try:
-        return tomllib.loads(content.decode())
     # Integers of thousands of digits are no TOMLDecodeError.
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: expected a TOML file: {error}") from error
+    with expected(path, "a TOML file", (ValueError, RecursionError)):
+        table = tomllib.loads(content.decode())
+        if not _is_plain(table, MOST_LEVELS):
+            raise ValueError(f"it has more than {MOST_LEVELS} levels, or integers above 64 bits.")
+    return table
 
 
-def read_options(path: Path) -> dict[str, Any]:
+def _is_plain(value: object, levels: int) -> bool:
+    """Whether a value is not too deep, and its integers are TOML's; Python's have no limit."""
+    if isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return levels > 0 and all(_is_plain(item, levels - 1) for item in items)
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
+
+
+def read_options(path: Path) -> dict[str, object]:
     """Read the options of a configuration file of `mporbm fit`, under the names of Python."""
     known = fit_options()
     return {check_option(path, key, value, known): value for key, value in read_toml(path).items()}
 
 
-def check_option(path: Path, key: str, value: Any, known: Mapping[str, FitOption]) -> str:
+def check_option(path: Path, key: str, value: object, known: Mapping[str, FitOption]) -> str:
     """Return the name in Python of an option of a configuration file, whose value has to fit."""
     name = key.replace("-", "_")
     if name not in known:
         raise ValueError(f"{path}: {key:.100}: there is no such option; see mporbm fit --help.")
-    expected = _mismatch(known[name], value)
-    if expected is not None:
-        raise ValueError(f"{path}: {key}={_shown(value)}: expected {expected}.")
+    option = known[name]
+    types, text = TYPES.get(option.kind, ((str,), "a string"))
+    # In Python, a bool is an int.
+    fits = isinstance(value, types) and (option.kind is bool or not isinstance(value, bool))
+    if option.choices:
+        fits, text = value in option.choices, f"one of {', '.join(option.choices)}"
+    if not fits:
+        raise ValueError(f"{path}: {key}={value!r:.100}: expected {text}.")
     return name
 
 
-def _mismatch(option: FitOption, value: Any) -> str | None:
-    """Return what the value of an option should have been, if it is not."""
-    if option.choices:
-        return None if value in option.choices else f"one of {', '.join(option.choices)}"
-    allowed, text = TYPES.get(option.kind, ((str,), "a string"))
-    if not _is_small(value):
-        return f"{text}, of at most 63 bits"
-    # In Python, a bool is an int.
-    fits = isinstance(value, allowed) and (option.kind is bool or not isinstance(value, bool))
-    return None if fits else text
-
-
-def _is_small(value: Any) -> bool:
-    """Whether integers have the range of TOML; Python's have none, and cannot all be printed."""
-    values = value if isinstance(value, list) else [value]
-    return all(not isinstance(item, int) or -(2**63) <= item < 2**63 for item in values)
-
-
-def _shown(value: Any) -> str:
-    """Return a value as errors show it, however long or deeply nested."""
-    try:
-        return f"{value!r:.100}"
-    except (ValueError, RecursionError):
-        return "something huge"
-
-
-def make_estimator(options: Mapping[str, Any], verbose: int) -> Any:
+def make_estimator(options: Mapping[str, object], verbose: int) -> Any:
     """Make the estimator that options ask for; JAX is told where to keep what it compiles."""
     import mporbm
 
     mporbm.enable_compilation_cache()
-    model = options.get("model", "mporbm")
+    model = str(options.get("model", "mporbm"))
     cls = fitted_classes()[model]
-    parameters: dict[str, Any] = {"verbose": verbose}
+    parameters: dict[str, object] = {"verbose": verbose}
     for name, option in fit_options().items():
         if name not in options or option.parameter is None:
             continue
@@ -119,7 +110,7 @@ def make_coding(options: Mapping[str, Any]) -> Any:
     return Binarize(options["binarize"]) if "binarize" in options else None
 
 
-def parse_value(option: FitOption, value: Any) -> Any:
+def parse_value(option: FitOption, value: object) -> object:
     """Return a value as the estimators have it, from the command line or a file."""
     if option.choices:
         return None if value == "none" else value
@@ -127,37 +118,32 @@ def parse_value(option: FitOption, value: Any) -> Any:
     return parsers[option.kind](option.name, value) if option.kind in parsers else value
 
 
-def parse_shape(name: str, value: Any) -> tuple[int, ...]:
+def parse_shape(name: str, value: object) -> tuple[int, ...]:
     """Return integers that are separated by commas, or in a list."""
     parts = value.split(",") if isinstance(value, str) else value
     parts = parts if isinstance(parts, list) else [parts]
     try:
-        if not all(isinstance(part, str) or type(part) is int for part in parts):
-            raise TypeError
-        sizes = tuple(int(part) for part in parts)
-        if not _is_small(list(sizes)):
-            raise ValueError
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name}={_shown(value)}: expected integers separated by commas, such as 10,10."
-        ) from error
-    return sizes
+        if all(isinstance(part, str) or type(part) is int for part in parts):
+            return tuple(int(str(part)) for part in parts)
+    except ValueError:
+        pass
+    raise ValueError(f"{name}={value!r}: expected integers separated by commas, such as 10,10.")
 
 
-def parse_rank(name: str, value: Any) -> int | tuple[int, ...]:
+def parse_rank(name: str, value: object) -> int | tuple[int, ...]:
     """Return one rank for all bonds, or one for each."""
     ranks = parse_shape(name, value)
     return ranks[0] if len(ranks) == 1 and not isinstance(value, list) else ranks
 
 
-def _parse_rate(name: str, value: Any) -> Any:
+def _parse_rate(name: str, value: object) -> object:
     try:
-        return value if value == "auto" else float(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}={_shown(value)}: expected auto or a number above 0.") from error
+        return value if value == "auto" else float(str(value))
+    except ValueError as error:
+        raise ValueError(f"{name}={value!r}: expected auto or a number above 0.") from error
 
 
-def _parse_seed(name: str, value: int) -> int:
-    if not 0 <= value < 2**32:
+def _parse_seed(name: str, value: object) -> object:
+    if not (isinstance(value, int) and 0 <= value < 2**32):
         raise ValueError(f"{name}={value}: expected an integer from 0 to 2^32 - 1.")
     return value

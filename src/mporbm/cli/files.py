@@ -3,154 +3,213 @@
 But for a folder of images that is overwritten: its images are replaced one by one.
 """
 
+import io
+import math
 import os
 import textwrap
-from collections.abc import Callable, Iterator
+import tokenize
+import warnings
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from zipfile import ZIP_STORED
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib import format as npy_format
 
 from ..atomic import atomic_path
 from ..datasets.formats import Blob, open_image, open_zip, read_member
 from ..extras import extra
-from . import npy
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+ARRAY_SUFFIXES = (".npy", "")
+"""Arrays are written as .npy files, or as folders of PNG images."""
 ARRAY_HINT = "an array (.npy, .npz:NAME or .zarr), or a PNG image or a folder of them"
 MOST_UNPACKED_BYTES = 2**32
 """The largest array that is unpacked into memory; one as ``.npy`` is mapped, whatever its size."""
-Check = Callable[[Any, str], None]
-"""Refuses an array by its `dtype` and `shape`, before there is one, with the name of its file."""
+MOST_HEADER_BYTES, MOST_AXES = 2**14, 64
+HEADER_READERS = {
+    (1, 0): npy_format.read_array_header_1_0,
+    (2, 0): npy_format.read_array_header_2_0,
+}
+"""By version of the ``.npy`` format; version 3.0 is for tables with named columns."""
+
+# What is read
 
 
 def read_array(path: str) -> Any:
     """Read samples: ``.npy`` as a memory map, ``.npz``, a zarr store, a PNG image or several."""
+    return _checked(_open(path), path)
+
+
+def read_whole(path: str) -> np.ndarray:
+    """Read samples as a NumPy array; a zarr store is read as a whole."""
+    return np.asarray(read_array(path))
+
+
+def read_labels(path: str, n_samples: int) -> np.ndarray:
+    """Read the label of each sample: numbers or strings, as ``.npy`` or ``.npz``."""
+    source, _ = _split(path)
+    if not source.is_file() or source.suffix.lower() not in (".npy", ".npz"):
+        raise FileNotFoundError(f"{path}: expected a file of labels (.npy, or .npz:NAME).")
+    labels: np.ndarray = _open(path)
+    if labels.shape != (n_samples,) or labels.dtype.kind not in "biufU":
+        raise ValueError(
+            f"{path}: expected a number or a string for each of {n_samples} samples, got shape "
+            f"{labels.shape} and dtype {labels.dtype}."
+        )
+    return labels
+
+
+def read_mask(path: str) -> np.ndarray:
+    """Read a mask, True (or not 0) where a value is known."""
+    is_npy = Path(path).suffix.lower() == ".npy"
+    mask = np.asarray(_checked(_open(path), path, least_axes=1 if is_npy else 2), bool)
+    return mask if is_npy or len(mask) > 1 else mask[0]
+
+
+def _split(path: str) -> tuple[Path, str]:
+    """Return a file, and the name of the array in it if there is one."""
     file, _, name = path.partition(".npz:")
-    if name:
-        return _read_npz(Path(f"{file}.npz"), name)
-    source = Path(path)
-    if source.suffix.lower() == ".zarr" and source.exists():
-        return _read_zarr(source)
+    return Path(f"{file}.npz" if name else path), name
+
+
+def _checked(array: Any, path: str, least_axes: int = 2) -> Any:
+    """Return an array if it can be samples."""
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{path}: expected an array of real numbers, got dtype {array.dtype}.")
+    if len(array.shape) < least_axes or 0 in array.shape:
+        raise ValueError(
+            f"{path}: expected samples in the first axis and at least one of them, got shape "
+            f"{array.shape}."
+        )
+    return array
+
+
+def _open(path: str) -> Any:
+    """Return an array of any kind of file."""
+    source, name = _split(path)
+    suffix = source.suffix.lower()
+    if not source.exists():
+        raise FileNotFoundError(f"{source}: expected {ARRAY_HINT}, but there is no such file.")
+    if suffix == ".zarr":
+        return _open_zarr(source)
     if source.is_dir():
         # Files that begin with a dot are those of systems, not of users.
         names = [p.name for p in source.iterdir() if not p.name.startswith(".")]
         return _read_images([source / n for n in sorted(names) if n.lower().endswith(".png")], path)
-    if not source.exists():
-        raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
-    suffix = source.suffix.lower()
     if suffix == ".npz":
-        return _read_npz(source, None)
+        return _read_npz(source, name)
     if suffix == ".png":
         return _read_images([source], path)
     if suffix != ".npy":
         raise ValueError(f"{path}: expected {ARRAY_HINT}, got a file of another kind.")
-    return _read_npy(source)
+    with expected(path, "a .npy file of numbers"), open(path, "rb") as opened:
+        layout = _read_layout(opened.read(MOST_HEADER_BYTES), source.stat().st_size)
+        return np.memmap(path, layout.dtype, "r", layout.start, layout.shape, layout.order)
 
 
-def read_labels(path: str, n_samples: int) -> NDArray[Any]:
-    """Read the label of each sample: numbers or strings, as ``.npy`` or ``.npz``."""
-    file, _, name = path.partition(".npz:")
-    source = Path(f"{file}.npz" if name else path)
-    if not source.is_file() or source.suffix.lower() not in (".npy", ".npz"):
-        raise FileNotFoundError(f"{path}: expected a file of labels (.npy, or .npz:NAME).")
-
-    def check(layout: Any, path: str) -> None:
-        if layout.shape != (n_samples,) or layout.dtype.kind not in "biufU":
-            raise ValueError(
-                f"{path}: expected a number or a string for each of {n_samples} samples, got shape "
-                f"{layout.shape} and dtype {layout.dtype}."
-            )
-
-    if source.suffix.lower() == ".npz":
-        return _read_npz(source, name or None, check)
-    return _read_npy(source, check)
-
-
-def read_whole(path: str) -> NDArray[Any]:
-    """Read samples as a NumPy array; a zarr store is read as a whole."""
-    array = read_array(path)
-    return array if isinstance(array, np.ndarray) else np.asarray(array)
-
-
-def _check_samples(layout: Any, path: str, least_axes: int = 2) -> None:
-    if layout.dtype.kind not in "biuf":
-        raise ValueError(f"{path}: expected an array of real numbers, got dtype {layout.dtype}.")
-    if len(layout.shape) < least_axes or 0 in layout.shape:
-        raise ValueError(
-            f"{path}: expected samples in the first axis and at least one of them, got shape "
-            f"{layout.shape}."
-        )
-
-
-def _read_npy(path: Path, check: Check = _check_samples) -> NDArray[Any]:
+@contextmanager
+def expected(
+    path: str | Path, kind: str, errors: tuple[type[Exception], ...] = (ValueError,)
+) -> Iterator[None]:
+    """Tell errors of reading a file with its name and what it should have been."""
     try:
-        with open(path, "rb") as file:
-            layout = npy.read_layout(file.read(npy.MOST_HEADER_BYTES), path.stat().st_size)
-    except ValueError as error:
-        raise ValueError(f"{path}: expected a .npy file of numbers: {_line(error)}") from error
-    check(layout, str(path))
-    return np.memmap(path, layout.dtype, "r", layout.start, layout.shape, layout.order)
+        yield
+    except errors as error:
+        reason = one_line(error).removeprefix(f"{path}: ")
+        raise ValueError(f"{path}: expected {kind}: {reason}") from error
 
 
-def _read_zarr(path: Path) -> Any:
+def _open_zarr(path: Path) -> Any:
     """Open an array that is read as it is used."""
     with extra("zarr", str(path)):
         import zarr
         from zarr.errors import BaseZarrError
-    try:
-        array = zarr.open_array(path, mode="r")
     # Its readers take metadata to be of the right types.
-    except (BaseZarrError, OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: expected a zarr array of numbers: {_line(error)}") from error
-    _check_samples(array, str(path))
-    return array
+    errors = (BaseZarrError, OSError, ValueError, LookupError, TypeError, AttributeError)
+    with expected(path, "a zarr array of numbers", errors):
+        return zarr.open_array(path, mode="r")
 
 
-def _read_npz(path: Path, name: str | None, check: Check = _check_samples) -> NDArray[Any]:
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: expected {ARRAY_HINT}, but there is no such file.")
+def _read_npz(path: Path, name: str) -> np.ndarray:
+    """Return an array of an archive; without a name the only one."""
+    with expected(path, "a .npz file of arrays"), open_zip(path) as archive:
+        members = {m.filename.removesuffix(".npy"): m for m in archive.infolist()}
+        chosen = next(iter(members)) if not name and len(members) == 1 else name
+        if chosen in members:
+            member = members[chosen]
+            # What is not packed has no limit but the length of the file.
+            packed = member.compress_type != ZIP_STORED
+            most_bytes = MOST_UNPACKED_BYTES if packed else member.compress_size
+            if packed and member.file_size > most_bytes:
+                raise ValueError(
+                    f"{chosen}: expected at most {most_bytes} bytes in a compressed array, got "
+                    f"{member.file_size}; write it with numpy.save, as .npy."
+                )
+            content = read_member(archive, member, chosen, most_bytes).content
+            layout = _read_layout(content[:MOST_HEADER_BYTES], len(content))
+            flat = np.frombuffer(content, layout.dtype, math.prod(layout.shape), layout.start)
+            return flat.reshape(layout.shape, order=layout.order)
+    held = textwrap.shorten(", ".join(members), 1000) or "none"
+    raise ValueError(
+        f"{path}: expected the name of one of its arrays, as in {path}:NAME; it holds {held}."
+    )
+
+
+class _Layout(NamedTuple):
+    """Where in a ``.npy`` file the entries of an array are, and what they are."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    start: int
+
+
+def _read_layout(head: bytes, n_bytes: int) -> _Layout:
+    """Parse the header of an `n_bytes`-long ``.npy`` file that begins with `head`.
+
+    Sizes are checked before memory is taken for them: by itself, NumPy's reader takes 2 GiB for a
+    file of 100 bytes whose header claims to be so long, and inside of archives it takes the memory
+    of any array that a header states, however short the file.
+    """
+    file = io.BytesIO(head)
+    version = npy_format.read_magic(file)
+    if version not in HEADER_READERS:
+        raise ValueError(f"its version is {version}, expected 1.0 or 2.0.")
     try:
-        with open_zip(path) as archive:
-            members = {m.filename.removesuffix(".npy"): m for m in archive.infolist()}
-            chosen = next(iter(members)) if name is None and len(members) == 1 else name
-            if chosen in members:
-                content = _unpacked(archive, members[chosen], f"{path}:{chosen}")
-                layout = npy.read_layout(content[: npy.MOST_HEADER_BYTES], len(content))
-    except ValueError as error:
-        reason = _line(error).removeprefix(f"{path}: ")
-        raise ValueError(f"{path}: expected a .npz file of arrays: {reason}") from error
-    if chosen not in members:
-        held = textwrap.shorten(", ".join(members), 1000) or "none"
-        raise ValueError(
-            f"{path}: expected the name of one of its arrays, as in {path}:NAME; it holds {held}."
-        )
-    check(layout, f"{path}:{chosen}")
-    return layout.array(content)
+        with warnings.catch_warnings():
+            # Files of Python 2 are as good as others.
+            warnings.simplefilter("ignore")
+            shape, is_fortran, dtype = HEADER_READERS[version](file)
+    # NumPy takes the header for an expression of Python, which can be anything.
+    except (
+        *(ValueError, TypeError, SyntaxError, tokenize.TokenError),
+        *(MemoryError, RecursionError, OverflowError),
+    ) as error:
+        raise ValueError("its header is no table of descr, fortran_order and shape.") from error
+    if dtype.hasobject:
+        raise ValueError("it has Python objects, which are not read.")
+    if len(shape) > MOST_AXES or not all(0 <= size < 2**63 for size in shape):
+        raise ValueError("its header states an invalid shape.")
+    if file.tell() + dtype.itemsize * math.prod(shape) > n_bytes:
+        raise ValueError(f"it has {n_bytes} bytes, an array of shape {shape} needs more.")
+    # NumPy multiplies all sizes, also beside one of 0.
+    if max(dtype.itemsize, 1) * math.prod(max(size, 1) for size in shape) >= 2**63:
+        raise ValueError("its header states an invalid shape.")
+    return _Layout(dtype, shape, "F" if is_fortran else "C", file.tell())
 
 
-def _unpacked(archive: ZipFile, member: ZipInfo, label: str) -> bytes:
-    """The bytes of an array; what is not packed has no limit but the length of the file."""
-    packed = member.compress_type != ZIP_STORED
-    most_bytes = MOST_UNPACKED_BYTES if packed else member.compress_size
-    if packed and member.file_size > most_bytes:
-        raise ValueError(
-            f"{label}: expected at most {most_bytes} bytes in a compressed array, got "
-            f"{member.file_size}; write it with numpy.save, as .npy."
-        )
-    return read_member(archive, member, label, most_bytes).content
-
-
-def _read_images(paths: list[Path], given: str) -> NDArray[Any]:
+def _read_images(paths: list[Path], given: str) -> np.ndarray:
     """Images of one size: grey (n, height, width), or coloured (n, height, width, 3)."""
     if not paths:
         raise FileNotFoundError(f"{given}: expected PNG images in this folder, but it has none.")
-    images: list[NDArray[Any]] = []
+    images: list[np.ndarray] = []
     for path in paths:
         image = open_image(Blob(str(path), path.read_bytes()), "PNG")
         grey = image.mode in ("1", "L", "I", "I;16")
@@ -167,19 +226,6 @@ def _read_images(paths: list[Path], given: str) -> NDArray[Any]:
             )
         images.append(pixels)
     return np.stack(images)
-
-
-@contextmanager
-def blamed(**sources: str | None) -> Iterator[None]:
-    """Tell errors about arguments, such as X, as errors about the files that they came from."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        for name, source in sources.items():
-            if str(error).startswith(f"{name}: "):
-                reason = str(error).removeprefix(f"{name}: ").removeprefix("X: ")
-                raise ValueError(f"{source}: {reason}") from error
-        raise
 
 
 def read_model(path: Path, verbose: bool) -> Any:
@@ -199,19 +245,27 @@ def read_model(path: Path, verbose: bool) -> Any:
     return estimator.set_params(verbose=int(verbose))
 
 
-def write_model(path: Path, estimator: Any) -> None:
-    """Write a fitted estimator."""
-    with writing(path):
-        estimator.save(path)
+@contextmanager
+def blamed(**sources: str | None) -> Iterator[None]:
+    """Tell errors about arguments, such as X, as errors about the files that they came from."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        for name, source in sources.items():
+            if str(error).startswith(f"{name}: "):
+                reason = str(error).removeprefix(f"{name}: ").removeprefix("X: ")
+                raise ValueError(f"{source}: {reason}") from error
+        raise
 
 
-def read_mask(path: str) -> NDArray[np.bool_]:
-    """Read a mask, True (or not 0) where a value is known."""
-    source = Path(path)
-    if source.suffix.lower() != ".npy" or not source.is_file():
-        mask: NDArray[np.bool_] = np.asarray(read_array(path), bool)
-        return np.asarray(mask[0]) if len(mask) == 1 else mask
-    return np.asarray(_read_npy(source, partial(_check_samples, least_axes=1)), bool)
+def one_line(error: BaseException | str) -> str:
+    """Return what an error says as one line."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+# What is written
 
 
 def check_output(path: Path | None, force: bool, *suffixes: str) -> None:
@@ -246,20 +300,7 @@ def check_figure(path: Path | None, force: bool) -> None:
             import matplotlib  # noqa: F401
 
 
-def check_images(path: Path, shape: tuple[int, ...]) -> None:
-    """Refuse to write samples of a shape that no image has as a folder of images."""
-    if not path.suffix and not (len(shape) == 2 or _is_color(shape)):
-        raise ValueError(
-            f"{path}: expected samples (height, width) or (height, width, 3) to write as images, "
-            f"got {shape}; write a .npy file instead."
-        )
-
-
-ARRAY_SUFFIXES = (".npy", "")
-"""Arrays are written as .npy files, or as folders of PNG images."""
-
-
-def write_array(path: Path, array: NDArray[Any], *, scaled: bool = True) -> None:
+def write_array(path: Path, array: np.ndarray, *, scaled: bool = True) -> None:
     """Write samples as one ``.npy`` file, or without a suffix as a folder of PNG images.
 
     Images of real numbers up to 1 are spread over the range of pixels if they are `scaled`.
@@ -268,24 +309,19 @@ def write_array(path: Path, array: NDArray[Any], *, scaled: bool = True) -> None
         if path.suffix:
             with open(temporary, "wb") as file:
                 np.save(file, array, allow_pickle=False)
-        else:
-            _write_images(temporary, path, array, scaled)
+            return
+        with extra("cli", str(path)):
+            from PIL import Image
+        pixels = _as_pixels(path, array, scaled)
+        temporary.mkdir()
+        digits = len(str(len(array) - 1))
+        for number, image in enumerate(pixels):
+            Image.fromarray(image).save(temporary / f"{number:0{digits}}.png")
 
 
-def _write_images(folder: Path, path: Path, array: NDArray[Any], scaled: bool) -> None:
-    with extra("cli", str(path)):
-        from PIL import Image
-    check_images(path, array.shape[1:])
-    pixels = _as_pixels(path, array, scaled)
-    folder.mkdir()
-    digits = len(str(len(array) - 1))
-    for number, image in enumerate(pixels):
-        Image.fromarray(image).save(folder / f"{number:0{digits}}.png")
-
-
-def _as_pixels(path: Path, array: NDArray[Any], scaled: bool) -> NDArray[Any]:
+def _as_pixels(path: Path, array: np.ndarray, scaled: bool) -> np.ndarray:
     """Pixels as a PNG image holds them: grey ones of one, 8 or 16 bits, coloured ones of 8."""
-    color = _is_color(array.shape[1:])
+    color = is_color(array.shape[1:])
     if array.dtype == bool and not color:
         return array
     low, high = float(array.min()), float(array.max())
@@ -297,23 +333,22 @@ def _as_pixels(path: Path, array: NDArray[Any], scaled: bool) -> NDArray[Any]:
             f"{path}: expected values from 0 to {most} to write as images, got {low:g} to "
             f"{high:g}; write a .npy file instead."
         )
-    pixels: NDArray[Any] = np.rint(array).astype(np.uint8 if high < 255.5 else np.uint16)
-    return pixels
+    return np.asarray(np.rint(array), np.uint8 if high < 255.5 else np.uint16)
 
 
-def _is_color(shape: tuple[int, ...]) -> bool:
+def is_color(shape: tuple[int, ...]) -> bool:
+    """Whether a sample can be an image of pixels with three colours, or four numbers."""
     return len(shape) == 3 and shape[-1] in (3, 4)
 
 
-def write_figure(path: Path, figure: Any) -> None:
-    """Write a figure in the format of its suffix."""
+def write_figures(
+    path: Path, figures: "matplotlib.figure.Figure | dict[str, matplotlib.figure.Figure]"
+) -> None:
+    """Write a figure in the format of its suffix, or several as PNG images into a folder."""
     with _whole(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:], dpi=150)
-
-
-def write_figures(folder: Path, figures: dict[str, Any]) -> None:
-    """Write figures as PNG images into a folder, under their names."""
-    with _whole(folder) as temporary:
+        if not isinstance(figures, dict):
+            figures.savefig(temporary, format=path.suffix[1:], dpi=150)
+            return
         temporary.mkdir()
         for name, figure in figures.items():
             figure.savefig(temporary / f"{name}.png", dpi=150)
@@ -330,7 +365,7 @@ def writing(path: Path) -> Iterator[None]:
         # Another run has it, and the error says so.
         raise
     except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or _line(error)
+        reason = getattr(error, "strerror", None) or one_line(error)
         raise OSError(
             f"{path}: cannot be written: {reason}; make room, or write elsewhere."
         ) from error
@@ -340,25 +375,17 @@ def writing(path: Path) -> Iterator[None]:
 def _whole(path: Path) -> Iterator[Path]:
     """Yield a temporary path that becomes `path` at the end, and vanishes after a failure."""
     with writing(path), ExitStack() as stack:
-        if path.is_dir():
-            # A folder cannot take the place of another one: its images do, one by one.
-            temporary = Path(stack.enter_context(TemporaryDirectory(dir=path.parent))) / path.name
-            yield temporary
-            _replace_images(temporary, path)
-        else:
+        if not path.is_dir():
             yield stack.enter_context(atomic_path(path))
-
-
-def _replace_images(new: Path, folder: Path) -> None:
-    """Move new images into a folder; numbered ones would mix with others that are there."""
-    items = list(new.iterdir())
-    if any(item.stem.isdecimal() for item in items):
-        for old in folder.glob("*.png"):
-            if old.stem.isdecimal():
-                old.unlink()
-    for item in items:
-        os.replace(item, folder / item.name)
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+            return
+        # A folder cannot take the place of another one: its images do, one by one.
+        temporary = Path(stack.enter_context(TemporaryDirectory(dir=path.parent))) / path.name
+        yield temporary
+        items = list(temporary.iterdir())
+        if any(item.stem.isdecimal() for item in items):
+            # Numbered ones would mix with others that are there.
+            for old in path.glob("*.png"):
+                if old.stem.isdecimal():
+                    old.unlink()
+        for item in items:
+            os.replace(item, path / item.name)

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
@@ -41,22 +41,12 @@ MOST_HELP = 200
 class FitOption:
     """An option of `mporbm fit`, on the command line and in configuration files.
 
-    Attributes
-    ----------
-    name
-        The option as Python and configuration files have it, such as ``n_iter``.
-    kind
-        What its values are: `bool`, `int`, `float`, `str`, or a way of writing them (`WRITTEN`).
-    help, panel
-        What ``--help`` says, and in which group of options.
-    choices
-        The only values that it can have, if there are such.
-    parameter
-        The parameter of the estimators that it sets, if it sets one.
+    Its kind is `bool`, `int`, `float`, `str`, or a way of writing values (`WRITTEN`); it may have
+    a few choices only, and set a parameter of the estimators.
     """
 
     name: str
-    kind: Any
+    kind: type | str
     help: str
     panel: str
     choices: tuple[str, ...] = ()
@@ -65,23 +55,19 @@ class FitOption:
     def as_parameter(self) -> inspect.Parameter:
         """Return the option as a parameter of a command: None where it is not given."""
         flag = f"--{self.name.replace('_', '-')}"
-        hint, more = self.kind, dict[str, Any]()
-        if self.choices:
-            hint = Literal.__getitem__(self.choices)
-        elif self.kind is bool:
-            flag = f"{flag}/--no-{flag[2:]}"
-        elif self.kind == SEED:
-            hint, more = int, {"min": 0}
-        elif isinstance(self.kind, str):
-            hint, more = str, {"metavar": self.kind}
+        hint: Any = Literal.__getitem__(self.choices) if self.choices else self.kind
+        is_written = isinstance(hint, str)
         option = typer.Option(
-            flag,
+            f"{flag}/--no-{flag[2:]}" if hint is bool else flag,
             # A bracket would be taken as markup.
             help=self.help.replace("[", r"\["),
             rich_help_panel=self.panel,
             show_default=False,
-            **more,
+            min=0 if hint == SEED else None,
+            metavar=str(hint) if is_written and hint != SEED else None,
         )
+        if is_written:
+            hint = int if hint == SEED else str
         return inspect.Parameter(
             self.name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -159,14 +145,10 @@ def choices_of(parameter: str) -> tuple[str, ...]:
     return tuple("none" if choice is None else choice for choice in CHOICES.get(parameter, ()))
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    """Return the parts of a union, or the type itself."""
-    return get_args(hint) if get_origin(hint) not in (None, Literal) else (hint,)
-
-
-def _plain_type(hint: Any) -> Any:
+def _plain_type(hint: object) -> type:
     """Return the simplest of `bool`, `int` and `float` that a type has, else `str`."""
-    return next((kind for kind in (bool, int, float) if kind in _alternatives(hint)), str)
+    parts = get_args(hint) or (hint,)
+    return next((kind for kind in (bool, int, float) if kind in parts), str)
 
 
 def documented_parameters(docstring: str) -> dict[str, str]:
@@ -180,7 +162,7 @@ def documented_parameters(docstring: str) -> dict[str, str]:
     return found
 
 
-def _help(text: str, default: Any, choices: tuple[str, ...]) -> str:
+def _help(text: str, default: object, choices: tuple[str, ...]) -> str:
     """Return the first sentence of a documentation without its marks, and the default."""
     text = re.split(r"(?<=\.)\s+(?=[A-Z`])", text, maxsplit=1)[0]
     text = re.sub(r"\s*\(`mporbm[\w.]*`\)", "", text)

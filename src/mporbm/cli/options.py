@@ -1,9 +1,18 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and what commands print."""
 
+import dataclasses
+import functools
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, get_type_hints
 
 import typer
+from rich.console import Console, RenderableType
+from rich.status import Status
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file (.safetensors) that `fit` wrote.")
@@ -25,20 +34,11 @@ Output = Annotated[
         help="Where to write: a .npy file, or, without a suffix, a folder of PNG images.",
     ),
 ]
-OutputArray = Annotated[
-    Path, typer.Option("--out", "-o", metavar="OUT", help="The .npy file to write.")
-]
 OutputModel = Annotated[
     Path,
     typer.Option("--out", "-o", metavar="MODEL", help="The model file to write (.safetensors)."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object instead of text, for scripts.")
-]
 Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, help="Makes the random numbers, and so the result, repeatable."),
@@ -47,35 +47,79 @@ Picture = Annotated[
     Path | None,
     typer.Option("--picture", metavar="FILE", help="Draw the first ones (.png, .svg or .pdf)."),
 ]
-Method = Annotated[
-    Literal["gibbs", "mean-field", "reconstruct"],
-    typer.Option(
-        help="gibbs: posterior mean along Markov chains; mean-field: a fast approximation; "
-        "reconstruct: one pass up and down, as in the paper."
-    ),
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of text, for scripts.")
 ]
-NGibbs = Annotated[int, typer.Option(help="Gibbs steps of each chain.")]
-Binary = Annotated[
-    bool, typer.Option("--binary", help="Write the likelier of 0 and 1 instead of probabilities.")
-]
-NSamples = Annotated[
-    int | None,
-    typer.Option(
-        help="Write this many plausible versions of each sample, (n, n_samples, ...), instead of "
-        "their mean."
-    ),
-]
-Std = Annotated[
-    Path | None,
-    typer.Option(
-        "--std", metavar="FILE", help="Also write the standard deviation of each unit (.npy)."
-    ),
-]
-Original = Annotated[
-    str | None,
-    typer.Option(
-        "--original",
-        metavar="DATA",
-        help="The true samples, to tell the peak signal-to-noise ratio (PSNR) and to draw.",
-    ),
-]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Facts of a finished command, on the standard output; everything else goes to the other."""
+
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
+    ] = False
+    as_json: Json = False
+
+    @property
+    def shown(self) -> bool:
+        """Whether there is text for people."""
+        return not (self.quiet or self.as_json)
+
+    def note(self, text: str) -> None:
+        """Say something that is not a result."""
+        if self.shown:
+            print(text, file=sys.stderr)
+
+    def busy(self, text: str) -> AbstractContextManager[Status | None]:
+        """Show on a terminal that something takes its time."""
+        return Console(stderr=True).status(text) if self.shown else nullcontext()
+
+    def finish(self, facts: Mapping[str, object], *texts: RenderableType) -> None:
+        """Print the facts as JSON, or the texts that say them."""
+        if self.as_json:
+            print(json.dumps(facts))
+        elif self.shown:
+            # Names of files are no markup.
+            console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
+            for text in texts:
+                console.print(text)
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """A shape as people write it."""
+    return "x".join(map(str, shape))
+
+
+def flattened(
+    command: Callable[..., None], more: Iterable[inspect.Parameter] = ()
+) -> Callable[..., None]:
+    """Return a command with the fields of a parameter that is a dataclass as parameters.
+
+    Parameters in addition, for ``**options``, stand after those that have no default.
+    """
+    groups: dict[str, type] = {}
+    found = []
+    for parameter in inspect.signature(command).parameters.values():
+        kind = parameter.annotation
+        if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+            groups[parameter.name] = kind
+            hints = get_type_hints(kind, include_extras=True)
+            fields = inspect.signature(kind).parameters.values()
+            found += [field.replace(annotation=hints[field.name]) for field in fields]
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            found.append(parameter)
+    required = [parameter for parameter in found if parameter.default is parameter.empty]
+    ordered = [*required, *more, *(p for p in found if p.default is not p.empty)]
+    parameters = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in ordered]
+
+    @functools.wraps(command)
+    def call(**values: object) -> None:
+        for name, kind in groups.items():
+            fields = inspect.signature(kind).parameters
+            values[name] = kind(**{field: values.pop(field) for field in fields})
+        command(**values)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call

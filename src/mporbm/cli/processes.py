@@ -1,69 +1,91 @@
 """Commands on several processes: how they find each other, and how to start some here."""
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO, Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
+
+from ..evaluation.processes import pin_to_cores, share_cores
 
 GRACE = 5.0
 """Seconds between asking a process to end and ending it."""
 HEARTBEAT = 30
 """Seconds of silence after which a process is taken for dead."""
+PANEL = "Several processes"
 
 
-@contextlib.contextmanager
-def joined_processes(
-    distributed: bool,
-    coordinator: str | None,
-    num_processes: int | None,
-    process_id: int | None,
-) -> Iterator[bool]:
-    """Let processes know each other within this context; tell whether this one writes files."""
-    given = {
-        "coordinator": coordinator,
-        "num_processes": num_processes,
-        "process_id": process_id,
-    }
-    if not distributed:
-        for name, value in given.items():
-            if value is not None:
-                raise ValueError(f"{name}={value}: expected --distributed, too.")
-        yield True
-        return
-    import jax
-    from jax.errors import JaxRuntimeError
+@dataclass(frozen=True)
+class Processes:
+    """Which processes train together."""
 
-    try:
-        jax.distributed.initialize(
-            coordinator, num_processes, process_id, heartbeat_timeout_seconds=HEARTBEAT
-        )
-    except (ValueError, RuntimeError) as error:
-        said = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
-        raise ConnectionError(
-            f"distributed: the processes did not find each other ({said or 'nothing given'}): "
-            f"{' '.join(str(error).split())} Outside of SLURM, Open MPI and Kubernetes pass "
-            f"--coordinator HOST:PORT, --num-processes and --process-id to each of them."
-        ) from error
-    try:
-        yield jax.process_index() == 0
-        jax.distributed.shutdown()  # type: ignore[no-untyped-call]
-    except JaxRuntimeError as error:
-        if "out of memory" in str(error).lower():
-            raise
-        raise ConnectionError(
-            "distributed: another process of this run has ended, or cannot be reached; the same "
-            "command goes on from the last checkpoint "
-            f"({' '.join(str(error).split())[:200]})."
-        ) from error
+    distributed: Annotated[
+        bool,
+        typer.Option(
+            "--distributed",
+            help="Train together with other processes of the same command, which share every "
+            "batch. Under SLURM, Open MPI and Kubernetes they find each other; else see below, or "
+            "mporbm launch.",
+            rich_help_panel=PANEL,
+        ),
+    ] = False
+    coordinator: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Where process 0 listens.", rich_help_panel=PANEL),
+    ] = None
+    num_processes: Annotated[
+        int | None, typer.Option(min=1, help="How many processes there are.", rich_help_panel=PANEL)
+    ] = None
+    process_id: Annotated[
+        int | None,
+        typer.Option(min=0, help="Which of them this one is, from 0.", rich_help_panel=PANEL),
+    ] = None
+
+    @contextlib.contextmanager
+    def joined(self) -> Iterator[bool]:
+        """Let processes know each other within this context; tell whether this one writes files."""
+        names = ("coordinator", "num_processes", "process_id")
+        given = [f"{name}={v}" for name in names if (v := getattr(self, name)) is not None]
+        if not self.distributed:
+            if given:
+                raise ValueError(f"{given[0]}: expected --distributed, too.")
+            yield True
+            return
+        import jax
+        from jax.errors import JaxRuntimeError
+
+        try:
+            jax.distributed.initialize(
+                self.coordinator,
+                self.num_processes,
+                self.process_id,
+                heartbeat_timeout_seconds=HEARTBEAT,
+            )
+        except (ValueError, RuntimeError) as error:
+            raise ConnectionError(
+                f"distributed: the processes did not find each other "
+                f"({', '.join(given) or 'nothing given'}): {' '.join(str(error).split())} Outside "
+                f"of SLURM, Open MPI and Kubernetes pass --coordinator HOST:PORT, --num-processes "
+                f"and --process-id to each of them."
+            ) from error
+        try:
+            yield jax.process_index() == 0
+            jax.distributed.shutdown()  # type: ignore[no-untyped-call]
+        except JaxRuntimeError as error:
+            if "out of memory" in str(error).lower():
+                raise
+            raise ConnectionError(
+                "distributed: another process of this run has ended, or cannot be reached; the "
+                "same command goes on from the last checkpoint "
+                f"({' '.join(str(error).split())[:200]})."
+            ) from error
 
 
 def launch(
@@ -84,41 +106,41 @@ def launch(
         raise ValueError(
             f"launch: expected the command fit and its arguments, got {' '.join(command)!r}."
         )
-    raise typer.Exit(_run(command, n_processes))
-
-
-def _run(command: Sequence[str], n_processes: int) -> int:
-    """Run the processes of a command until all have ended, or one has failed. The exit code."""
     program = [sys.executable, "-m", "mporbm", *command, "--distributed"]
     program += ["--coordinator", f"127.0.0.1:{free_port()}", "--num-processes", str(n_processes)]
     with contextlib.ExitStack() as stack:
         processes: list[subprocess.Popen[bytes]] = []
-        stack.callback(end_processes, processes)
+        stack.callback(_end, processes)
         # What the others say would say the same again; it matters if they fail alone.
         kept = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1, n_processes)]
-        for number, output in enumerate((None, *kept)):
+        shares = share_cores(n_processes)
+        for number, (output, cores) in enumerate(zip((None, *kept), shares, strict=True)):
             process = subprocess.Popen(
                 [*program, "--process-id", str(number)],
                 stdout=None if output is None else subprocess.DEVNULL,
                 stderr=output,
             )
             processes.append(process)
-            pin_to_cores(process.pid, number, n_processes)
+            pin_to_cores(cores, process.pid)
         with _forwarded(processes):
             failed = _wait(processes)
         if failed is None:
-            return 0
-        _explain(failed, processes[failed].returncode, n_processes, kept)
+            return
+        if failed > 0:
+            kept[failed - 1].seek(0)
+            sys.stderr.write(kept[failed - 1].read().decode(errors="replace"))
         code = processes[failed].returncode
-        return code if code in (2, 130, 143) else 1
+        reason = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        others = "; the others are stopped" if n_processes > 1 else ""
+        print(f"mporbm: launch: process {failed} {reason}{others}.", file=sys.stderr)
+        raise typer.Exit(code if code in (2, 130, 143) else 1)
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int | None:
     """Wait for all processes, or for one to fail: the number of that one."""
     while True:
         codes = [process.poll() for process in processes]
-        failed = [(code > 0, number) for number, code in enumerate(codes) if code]
-        if failed:
+        if failed := [(code > 0, number) for number, code in enumerate(codes) if code]:
             # One that was killed is the cause; others fail because it is gone.
             return min(failed)[1]
         if all(code == 0 for code in codes):
@@ -126,16 +148,7 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int | None:
         time.sleep(0.1)
 
 
-def _explain(number: int, code: int, n_processes: int, kept: Sequence[IO[bytes]]) -> None:
-    if number > 0:
-        kept[number - 1].seek(0)
-        sys.stderr.write(kept[number - 1].read().decode(errors="replace"))
-    reason = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"has ended with {code}"
-    others = "; the others are stopped" if n_processes > 1 else ""
-    print(f"mporbm: launch: process {number} {reason}{others}.", file=sys.stderr)
-
-
-def end_processes(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """End what still runs: who waits for one that is gone hears no signal but the last."""
     for process in processes:
         process.terminate()
@@ -152,48 +165,17 @@ def end_processes(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 def _forwarded(processes: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
     """Pass signals on to all processes, which know what to do, within this context."""
 
-    def forward(number: int, frame: Any) -> None:
-        for process in processes:
-            if process.poll() is None:
-                process.send_signal(number)
+    def forward(number: int, frame: object) -> None:
+        # A terminal sends its interrupt to all processes by itself.
+        for process in processes if number == signal.SIGTERM else ():
+            process.send_signal(number)
 
-    # A terminal sends its interrupt to all processes by itself.
-    previous = {
-        signal.SIGTERM: signal.signal(signal.SIGTERM, forward),
-        signal.SIGINT: signal.signal(signal.SIGINT, lambda number, frame: None),
-    }
+    previous = {n: signal.signal(n, forward) for n in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def pin_to_cores(process: int, number: int, n_processes: int) -> None:
-    """Give a process its share of the cores, if there are enough."""
-    cores = available_cores()
-    share = len(cores) // n_processes
-    if share and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(process, cores[number * share : (number + 1) * share])
-
-
-def available_cores() -> list[int]:
-    """Return the numbers of the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def end_with_parent(parent: int) -> None:
-    """End this process when its parent is gone, which also decides about interrupts."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def free_port() -> int:

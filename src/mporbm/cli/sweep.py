@@ -1,25 +1,21 @@
 """`mporbm sweep`: compare many settings."""
 
-import contextlib
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
-import threading
-import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable
+from multiprocessing import connection
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .options import Json, Quiet
-from .processes import available_cores, end_processes, end_with_parent, pin_to_cores
-from .report import Report
+from ..evaluation.processes import available_cores, share_cores, start_worker
+from .options import Report
 
-SECONDS_BETWEEN_LOOKS = 2.0
-"""How often progress is shown."""
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How often progress is shown, and signals are obeyed."""
 
 
 def sweep(
@@ -44,6 +40,7 @@ def sweep(
             "work.",
         ),
     ],
+    *,
     n_jobs: Annotated[
         int | None,
         typer.Option(
@@ -55,8 +52,7 @@ def sweep(
         ),
     ] = None,
     session: Annotated[str | None, typer.Option(hidden=True)] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    report: Report,
 ) -> None:
     r"""Train with many settings of some options, with several seeds each, and compare.
 
@@ -72,28 +68,34 @@ def sweep(
     """
     from .sweep_config import read_config
 
-    if session is not None:
-        end_with_parent(int(session.partition("-")[0]))
-    report = Report(quiet, as_json)
     if out.exists() and not out.is_dir():
         raise FileExistsError(f"{out}: expected a folder, but it is a file.")
     asked = read_config(config)
     samples = asked.read_samples()
     from ..sweep import Search, rank
+    from ..training.loop import Interrupts
     from .sweep_report import complain, facts, sentence, table, write_results
 
     search = Search(asked.plan, samples, out, session or f"{os.getpid()}-{uuid.uuid4().hex}")
     if session is not None:
         search.work()
         return
-    command = [str(config), "--out", str(out), "--session", search.session, "--quiet"]
+    command = ["sweep", str(config), "--out", str(out), "--session", search.session, "--quiet"]
     n_jobs = n_jobs or len(available_cores())
     try:
-        with _ended_by_signals(), report.busy("") as status:
+        with Interrupts() as interrupts, report.busy("") as status:
+
+            def look() -> None:
+                interrupts.obey()
+                if status is not None:
+                    to_go = len(search.missing()) + search.n_to_choose()
+                    status.update(f"{to_go} settings to go")
+
             search.bury()
             while (missing := search.missing()) or search.n_to_choose():
                 search.enqueue(missing)
-                _work(search, command, min(n_jobs, len(missing) + search.n_to_choose()), status)
+                n_processes = min(n_jobs, len(missing) + search.n_to_choose())
+                search.work(look) if n_processes == 1 else _work(command, n_processes, look)
                 search.bury()
     except (KeyboardInterrupt, SystemExit):
         report.note(f"stopped; the same command goes on from what is done, which {out} keeps")
@@ -104,41 +106,32 @@ def sweep(
     complain(out, asked, ranking)
 
 
-def _work(search: Any, command: list[str], n_jobs: int, status: Any) -> None:
-    """Let `n_jobs` processes work until nothing waits; a single one is this one."""
-    if n_jobs == 1:
-        search.work()
-        return
-    workers: list[subprocess.Popen[bytes]] = []
-    with contextlib.ExitStack() as stack:
-        stack.callback(end_processes, workers)
-        for number in range(n_jobs):
-            workers.append(subprocess.Popen([sys.executable, "-m", "mporbm", "sweep", *command]))
-            pin_to_cores(workers[-1].pid, number, n_jobs)
-        looked = 0.0
-        while any(worker.poll() is None for worker in workers):
-            if status is not None and time.monotonic() - looked > SECONDS_BETWEEN_LOOKS:
-                status.update(f"{len(search.missing()) + search.n_to_choose()} settings to go")
-                looked = time.monotonic()
-            time.sleep(0.1)
+def _work(command: list[str], n_jobs: int, look: Callable[[], None]) -> None:
+    """Let processes work until nothing waits; meanwhile look what they have done."""
+    # Processes are started anew: JAX has threads, with which a fork can hang.
+    context = multiprocessing.get_context("spawn")
+    shares: SimpleQueue[list[int]] = context.SimpleQueue()
+    workers = [context.Process(target=_worker, args=(shares, command)) for _ in range(n_jobs)]
+    try:
+        for worker, share in zip(workers, share_cores(n_jobs), strict=True):
+            shares.put(share)
+            worker.start()
+        while alive := [worker.sentinel for worker in workers if worker.is_alive()]:
+            connection.wait(alive, SECONDS_BETWEEN_LOOKS)
+            look()
+    finally:
+        for worker in workers:
+            if worker.pid is not None:
+                worker.kill()
+                worker.join()
     for worker in workers:
         # One that was killed has failed with its run; others have said why.
-        if worker.returncode > 0:
-            raise ChildProcessError(f"a process of the sweep has ended with {worker.returncode}")
+        if worker.exitcode is not None and worker.exitcode > 0:
+            raise ChildProcessError(f"a process of the sweep has ended with {worker.exitcode}")
 
 
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Within this context SIGTERM ends as SIGINT does: by an exception."""
+def _worker(shares: "SimpleQueue[list[int]]", command: list[str]) -> None:
+    from . import main
 
-    def end(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    start_worker(shares)
+    main(command)

@@ -1,9 +1,10 @@
 """The configuration of a sweep: options of `mporbm fit`, some of them with several values."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from ..sweep import Plan, Range, Samples
 from ..sweep.plan import SAMPLERS
@@ -12,7 +13,6 @@ from .config import check_option, make_coding, make_estimator, read_toml
 from .fit import check_bytes
 from .fit_options import RANK, FitOption, fit_options
 
-FILES = ("data", "x_val", "y", "y_val")
 SEEDS = (0, 1, 2)
 N_SETTINGS = 20
 """How many settings are sampled unless the configuration says otherwise."""
@@ -61,172 +61,136 @@ class SweepConfig:
 def read_config(path: Path) -> SweepConfig:
     """Read the configuration file of a sweep; its paths begin where it is."""
     table, known = read_toml(path), fit_options()
-    places = {name: _place(path, name, _popped(table, name)) for name in FILES}
-    if places["data"] is None:
+    take = partial(_take, path, table)
+    names = ("data", "x_val", "y", "y_val")
+    given = [take(name, lambda value: isinstance(value, str), "a string") for name in names]
+    data, x_val, y, y_val = (None if f is None else str(path.parent / f) for f in given)
+    if data is None:
         raise ValueError(f'{path}: data: expected the samples, as in data = "images.npy".')
-    seeds = _seeds(path, table.pop("seeds", list(SEEDS)))
-    measure = table.pop("measure", None)
-    sampler, n_settings = table.pop("sampler", None), _popped(table, "n_settings")
+    seeds = take(
+        "seeds", _are_seeds, "a list of different integers from 0 to 2^32 - 1, such as [0, 1, 2]"
+    )
+    sampler = take("sampler", SAMPLERS.__contains__, f"one of {', '.join(SAMPLERS)}")
+    n_settings = take("n_settings", lambda n: type(n) is int and n > 0, "an integer of at least 1")
     space = _space(path, table.pop("sweep", None), known)
+    ranges = [name for name, values in space.items() if isinstance(values, Range)]
+    if sampler == "grid" and (ranges or n_settings is not None):
+        other = f"a list of values for {ranges[0]}" if ranges else "no n_settings"
+        raise ValueError(f"{path}: sampler='grid': expected {other}, or sampler = \"tpe\".")
+    sampler = sampler or ("tpe" if ranges or n_settings is not None else "grid")
+    if y is None and y_val is not None:
+        raise ValueError(f"{path}: y_val: expected the labels of the training samples (y), too.")
+    if y is not None and (x_val is None) != (y_val is None):
+        name, other = ("y_val", "x_val") if y_val is None else ("x_val", "y_val")
+        raise ValueError(f"{path}: {other}: expected {name}, too, where there are labels.")
+    if y is None and (changed := [name for name in CODED if name in space]):
+        raise ValueError(
+            f"{path}: {changed[0]}: expected one value for all runs: the likelihood of other units "
+            f"cannot be compared; pass labels (y) to compare the features instead."
+        )
+    units = space.get("visible_units", [table.get("visible_units", table.get("visible-units"))])
+    # What says most first.
+    measures = ["nearest_neighbour_error"] * (y is not None)
+    measures += ["pseudo_log_likelihood"] * ("gaussian" not in units) + ["reconstruction_error"]
+    hint = "" if y is not None else "; nearest neighbours need labels (y)"
+    measure = take("measure", measures.__contains__, f"{' or '.join(measures)}{hint}")
     common = {}
     for key, value in table.items():
         name = _option(path, key, value, known)
         if name in space:
             raise ValueError(f"{path}: {key}: expected one value, or several in [sweep], not both.")
         common[name] = value
-    labelled = _check_labels(path, places["x_val"], places["y"], places["y_val"])
-    if not labelled and (changed := [name for name in CODED if name in space]):
-        raise ValueError(
-            f"{path}: {changed[0]}: expected one value for all runs: the likelihood of other units "
-            f"cannot be compared; pass labels (y) to compare the features instead."
-        )
 
-    def make(setting: Mapping[str, Any]) -> tuple[Any, Any]:
+    def make(setting: Mapping[str, object]) -> tuple[Any, Any]:
         options = {**common, **setting}
         estimator, coding = make_estimator(options, verbose=0), make_coding(options)
         estimator.check_parameters()
         return estimator, coding
 
-    units = space.get("visible_units")
-    gaussian = common.get("visible_units") == "gaussian" or "gaussian" in (units or [])
-    sampler = _sampler(path, sampler, n_settings, space)
     plan = Plan(
         space=space,
-        seeds=seeds,
-        measure=_measure(path, measure, labelled, gaussian),
+        seeds=tuple(seeds or SEEDS),
+        measure=measure or measures[0],
         make=make,
         common=common,
-        sampler=sampler,
-        n_settings=0 if sampler == "grid" else _count(path, n_settings),
+        sampler=cast(Literal["grid", "tpe", "random"], sampler),
+        n_settings=0 if sampler == "grid" else n_settings or N_SETTINGS,
     )
-    return SweepConfig(**places, plan=plan)  # type: ignore[arg-type]
+    return SweepConfig(data, x_val, y, y_val, plan)
 
 
-def _popped(table: dict[str, Any], name: str) -> Any:
+def _take(
+    path: Path,
+    table: dict[str, object],
+    name: str,
+    is_valid: Callable[[object], bool],
+    expected: str,
+) -> Any:
     """Take out what a file says under a name, which may be written either way."""
-    return table.pop(name, table.pop(name.replace("_", "-"), None))
+    value = table.pop(name, table.pop(name.replace("_", "-"), None))
+    if value is not None and not is_valid(value):
+        raise ValueError(f"{path}: {name}={value!r}: expected {expected}.")
+    return value
 
 
-def _place(path: Path, name: str, value: Any) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise ValueError(f"{path}: {name}={value!r}: expected a string.")
-    return str(path.parent / value)
-
-
-def _seeds(path: Path, seeds: Any) -> tuple[int, ...]:
-    numbers = seeds if isinstance(seeds, list) else []
+def _are_seeds(value: object) -> bool:
+    numbers = value if isinstance(value, list) else []
     whole = all(type(seed) is int and 0 <= seed < 2**32 for seed in numbers)
-    if not numbers or not whole or len({*numbers}) < len(numbers):
-        raise ValueError(
-            f"{path}: seeds={seeds!r}: expected a list of different integers from 0 to 2^32 - 1, "
-            f"such as [0, 1, 2]."
-        )
-    return tuple(numbers)
+    return whole and 0 < len({*numbers}) == len(numbers)
 
 
-def _space(path: Path, table: Any, known: Mapping[str, FitOption]) -> dict[str, Any]:
+def _space(
+    path: Path, table: object, known: Mapping[str, FitOption]
+) -> dict[str, list[object] | Range]:
     """Return the values or the range of each option that varies."""
     if not isinstance(table, dict) or not table:
         raise ValueError(
             f"{path}: sweep={table!r}: expected a table [sweep] of options with lists of values, "
             f"such as rank = [2, 5, 10]."
         )
-    space: dict[str, Any] = {}
+    space: dict[str, list[object] | Range] = {}
     for key, values in table.items():
-        name = key.replace("-", "_")
-        if isinstance(values, dict):
-            space[name] = _range(path, key, values, known)
-        elif not isinstance(values, list) or not values:
-            raise ValueError(
-                f"{path}: sweep.{key}={values!r}: expected a list of values, or a range of numbers "
-                f"such as {{low = 0.001, high = 0.1, log = true}}."
-            )
-        else:
-            for value in values:
-                _option(path, key, value, known)
-            space[name] = values
-        if isinstance(values, list) and any(v in values[:k] for k, v in enumerate(values)):
-            raise ValueError(
-                f"{path}: sweep.{key}={values!r}: expected values that differ; shapes are lists in "
-                f"the list, such as [[10, 10], [5, 5]]."
-            )
+        name, label = key.replace("-", "_"), f"{path}: sweep.{key}"
         if name in SAME_FOR_ALL:
             raise ValueError(
-                f"{path}: sweep.{key}: expected it outside of [sweep], as settings are compared on "
-                f"the same samples."
+                f"{label}: expected it outside of [sweep], as settings are compared on the same "
+                f"samples."
             )
+        if isinstance(values, dict):
+            for value in (values.get("low"), values.get("high")):
+                _option(path, key, value, known)
+            space[name] = _range(label, values, is_whole=known[name].kind in (int, RANK))
+            continue
+        if not isinstance(values, list) or not values:
+            raise ValueError(
+                f"{label}={values!r}: expected a list of values, or a range of numbers such as "
+                f"{{low = 0.001, high = 0.1, log = true}}."
+            )
+        for value in values:
+            _option(path, key, value, known)
+        if any(value in values[:k] for k, value in enumerate(values)):
+            raise ValueError(
+                f"{label}={values!r}: expected values that differ; shapes are lists in the list, "
+                f"such as [[10, 10], [5, 5]]."
+            )
+        space[name] = values
     return space
 
 
-def _range(path: Path, key: str, table: dict[str, Any], known: Mapping[str, FitOption]) -> Range:
-    low, high, log = table.get("low"), table.get("high"), table.get("log", False)
-    for value in (low, high):
-        _option(path, key, value, known)
-    whole = known[key.replace("-", "_")].kind in (int, RANK)
-    numbers = (int,) if whole else (int, float)
-    if (
-        not table.keys() <= RANGE_KEYS
-        or not all(type(value) in numbers for value in (low, high))
-        or not isinstance(log, bool)
-        or not low < high  # type: ignore[operator]
-        or (log and low <= 0)  # type: ignore[operator]
-    ):
+def _range(label: str, table: dict[str, Any], is_whole: bool) -> Range:
+    low, high, log = (table.get(key, False) for key in ("low", "high", "log"))
+    numbers = (int,) if is_whole else (int, float)
+    are_numbers = type(low) in numbers and type(high) in numbers and isinstance(log, bool)
+    if not (are_numbers and table.keys() <= RANGE_KEYS and low < high and not (log and low <= 0)):
         raise ValueError(
-            f"{path}: sweep.{key}={table!r}: expected numbers low < high, and perhaps log = true "
-            f"for numbers above 0."
+            f"{label}={table!r}: expected numbers low < high, and perhaps log = true for numbers "
+            f"above 0."
         )
-    return Range(low, high, log) if whole else Range(float(low), float(high), log)  # type: ignore[arg-type]
+    return Range(low, high, log) if is_whole else Range(float(low), float(high), log)
 
 
-def _option(path: Path, key: str, value: Any, known: Mapping[str, FitOption]) -> str:
+def _option(path: Path, key: str, value: object, known: Mapping[str, FitOption]) -> str:
     """Return the name of an option of `fit` that a sweep has, too."""
     if (name := key.replace("-", "_")) in NOT_HERE:
         raise ValueError(f"{path}: {key}: expected {NOT_HERE[name]}.")
     return check_option(path, key, value, known)
-
-
-def _sampler(path: Path, sampler: Any, n_settings: Any, space: dict[str, Any]) -> Any:
-    """Return how settings are chosen: a grid, unless ranges or a number of settings are given."""
-    ranges = [name for name, values in space.items() if isinstance(values, Range)]
-    if sampler is None:
-        return "tpe" if ranges or n_settings is not None else "grid"
-    if sampler not in SAMPLERS:
-        raise ValueError(f"{path}: sampler={sampler!r}: expected one of {', '.join(SAMPLERS)}.")
-    if sampler == "grid" and (ranges or n_settings is not None):
-        other = f"a list of values for {ranges[0]}" if ranges else "no n_settings"
-        raise ValueError(f"{path}: sampler='grid': expected {other}, or sampler = \"tpe\".")
-    return sampler
-
-
-def _count(path: Path, n_settings: Any) -> int:
-    if n_settings is None:
-        return N_SETTINGS
-    if type(n_settings) is not int or n_settings < 1:
-        raise ValueError(f"{path}: n_settings={n_settings!r}: expected an integer of at least 1.")
-    return n_settings
-
-
-def _check_labels(path: Path, x_val: str | None, y: str | None, y_val: str | None) -> bool:
-    """Whether there are labels: of all samples, or of none."""
-    if y is None and y_val is not None:
-        raise ValueError(f"{path}: y_val: expected the labels of the training samples (y), too.")
-    if y is not None and (x_val is None) != (y_val is None):
-        name, other = ("y_val", "x_val") if y_val is None else ("x_val", "y_val")
-        raise ValueError(f"{path}: {other}: expected {name}, too, where there are labels.")
-    return y is not None
-
-
-def _measure(path: Path, measure: Any, labelled: bool, gaussian: bool) -> str:
-    """Return what settings are compared by: what was asked for, or what says most."""
-    possible = ["nearest_neighbour_error"] * labelled + ["pseudo_log_likelihood"] * (not gaussian)
-    possible.append("reconstruction_error")
-    if measure is None:
-        return possible[0]
-    if measure not in possible:
-        raise ValueError(
-            f"{path}: measure={measure!r}: expected {' or '.join(possible)}"
-            f"{'' if labelled else '; nearest neighbours need labels (y)'}."
-        )
-    return str(measure)

@@ -34,11 +34,15 @@ def share_cores(n_processes: int) -> list[list[int]]:
     return [shares[number % n_shares] for number in range(n_processes)]
 
 
+def pin_to_cores(cores: Sequence[int], process: int = 0) -> None:
+    """Keep a process (0: this one) to some cores, where the system can do that."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(process, cores)
+
+
 def start_worker(shares: "SimpleQueue[list[int]]") -> None:
     """Prepare a worker process: it takes a share of the cores, and ends with its parent."""
-    cores = shares.get()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores)
+    pin_to_cores(shares.get())
     # The parent decides what an interruption means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -2,18 +2,7 @@
 
 from .plan import Plan, Range
 from .ranking import MEASURES, Ranked, Ranking, rank
-from .run import Run
-from .samples import Samples
+from .run import Run, Samples
 from .search import Search
 
-__all__ = [
-    "MEASURES",
-    "Plan",
-    "Range",
-    "Ranked",
-    "Ranking",
-    "Run",
-    "Samples",
-    "Search",
-    "rank",
-]
+__all__ = ["MEASURES", "Plan", "Range", "Ranked", "Ranking", "Run", "Samples", "Search", "rank"]

@@ -4,11 +4,13 @@ import itertools
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from ..estimators.boltzmann import BoltzmannEstimator
+from ..estimators.coding import Coding
 from .run import Run
 
-Setting = dict[str, Any]
+Setting = dict[str, object]
 SAMPLERS = ("grid", "tpe", "random")
 
 
@@ -18,12 +20,6 @@ class Range(NamedTuple):
     low: float
     high: float
     log: bool = False
-
-    def suggest(self, trial: Any, name: str) -> float:
-        """Let an Optuna trial choose a number."""
-        if isinstance(self.low, int) and isinstance(self.high, int):
-            return int(trial.suggest_int(name, self.low, self.high, log=self.log))
-        return float(trial.suggest_float(name, self.low, self.high, log=self.log))
 
 
 @dataclass(frozen=True)
@@ -49,18 +45,13 @@ class Plan:
         How many settings are sampled.
     """
 
-    space: Mapping[str, list[Any] | Range]
+    space: Mapping[str, list[object] | Range]
     seeds: tuple[int, ...]
     measure: str
-    make: Callable[[Setting], tuple[Any, Any]]
-    common: Mapping[str, Any]
+    make: Callable[[Setting], tuple[BoltzmannEstimator, Coding | None]]
+    common: Mapping[str, object]
     sampler: Literal["grid", "tpe", "random"] = "grid"
     n_settings: int = 0
-
-    @property
-    def prune(self) -> bool:
-        """Whether a setting is given up whose first seeds are worse than the median of others."""
-        return self.sampler != "grid"
 
     @property
     def grid(self) -> list[Setting]:
@@ -73,35 +64,20 @@ class Plan:
         estimator, coding = self.make(setting)
         return [Run({**self.common, **setting}, seed, estimator, coding) for seed in self.seeds]
 
-    def suggest(self, trial: Any) -> Setting:
-        """Let an Optuna trial choose a setting."""
-        return self.decoded(
-            {
-                name: values.suggest(trial, name)
-                if isinstance(values, Range)
-                else trial.suggest_categorical(name, [json.dumps(value) for value in values])
-                for name, values in self.space.items()
-            }
-        )
-
     def encoded(self, setting: Setting) -> Setting:
         """Return a setting as Optuna has it: values of lists as JSON, since some are lists."""
-        return {name: v if self._is_range(name) else json.dumps(v) for name, v in setting.items()}
-
-    def decoded(self, parameters: Mapping[str, Any]) -> Setting:
-        """Return the setting that Optuna has as parameters, in the order of the space."""
         return {
-            name: _rounded(parameters[name])
-            if self._is_range(name)
-            else json.loads(parameters[name])
-            for name in self.space
-            if name in parameters
+            name: value if isinstance(self.space[name], Range) else json.dumps(value)
+            for name, value in setting.items()
         }
 
-    def _is_range(self, name: str) -> bool:
-        return isinstance(self.space[name], Range)
+    def decoded(self, parameters: Mapping[str, object]) -> Setting:
+        """Return the setting that Optuna has as parameters, in the order of the space."""
+        return {name: _decoded(parameters[name]) for name in self.space if name in parameters}
 
 
-def _rounded(number: float) -> float:
-    """Return a number with four digits, which say as much and are easier to read."""
-    return number if isinstance(number, int) else float(f"{number:.4g}")
+def _decoded(value: object) -> object:
+    """Return a value of a list, or a number of a range: four digits are easier to read."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    return json.loads(value) if isinstance(value, str) else value

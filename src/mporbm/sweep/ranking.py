@@ -1,14 +1,13 @@
 """Which settings are the best, and which of them cannot be told apart."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from ..evaluation.run_cache import Outcome
 from ..evaluation.statistics import CONFIDENCE, paired
+from .run import Outcome
 
 MEASURES = {"pseudo_log_likelihood": 1, "reconstruction_error": -1, "nearest_neighbour_error": -1}
 """What settings can be compared by; 1 where larger is better."""
@@ -29,29 +28,29 @@ class Ranked(NamedTuple):
         Whether it is worse than the best beyond doubt; None without a place.
     """
 
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
     outcomes: Sequence[Outcome]
     place: int | None = None
     told_apart: bool | None = None
 
-    def values(self, measure: str) -> list[float]:
-        """What was measured, for each seed that has it."""
-        found = [outcome.get("measures", {}).get(measure) for outcome in self.outcomes]
-        return [value for value in found if value is not None]
+    def values(self, name: str) -> list[float]:
+        """A measure, or another number of the outcomes, for each seed that has it."""
+        found = [out.get("measures", {}).get(name, out.get(name)) for out in self.outcomes]
+        return [value for value in found if isinstance(value, int | float)]
 
     def mean(self, name: str) -> float | None:
         """The mean over the seeds of a measure, or of another number of the outcomes."""
-        values = self.values(name) or [out[name] for out in self.outcomes if name in out]
+        values = self.values(name)
         return float(np.mean(values)) if values else None
 
-    def std(self, measure: str) -> float | None:
+    def std(self, name: str) -> float | None:
         """The standard deviation over the seeds, if there are several."""
-        values = self.values(measure)
+        values = self.values(name)
         return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
     def count(self, status: str) -> int:
         """How many runs have ended so: "done", "diverged" or "failed"."""
-        return Counter(outcome["status"] for outcome in self.outcomes)[status]
+        return sum(outcome["status"] == status for outcome in self.outcomes)
 
 
 class Ranking(NamedTuple):
@@ -68,15 +67,16 @@ class Ranking(NamedTuple):
     @property
     def like_the_best(self) -> list[Ranked]:
         """The settings that cannot be told apart from the best, without it, better ones first."""
-        found = [s for s in self.settings if s.told_apart is False and s.place != 1]
-        return sorted(found, key=lambda setting: setting.place or 0)
+        return [s for s in self.in_order() if s.told_apart is False and s.place != 1]
 
     def in_order(self) -> list[Ranked]:
         """The best first, those without a place last."""
         return sorted(self.settings, key=lambda setting: setting.place or math.inf)
 
 
-def rank(settings: Sequence[tuple[Mapping[str, Any], Sequence[Outcome]]], measure: str) -> Ranking:
+def rank(
+    settings: Sequence[tuple[Mapping[str, object], Sequence[Outcome]]], measure: str
+) -> Ranking:
     """Settings, each with its outcomes by seed, compared by the mean of a measure.
 
     Seed by seed, because samples and random numbers of a seed are the same for all settings. A
@@ -85,10 +85,9 @@ def rank(settings: Sequence[tuple[Mapping[str, Any], Sequence[Outcome]]], measur
     truly best one is then among those that are not told apart with a probability of 95 % or more.
     A single seed tells nothing apart.
     """
-    sign = MEASURES[measure]
     rows = [Ranked(options, outcomes) for options, outcomes in settings]
     values = {
-        k: [sign * value for value in row.values(measure)]
+        k: [MEASURES[measure] * value for value in row.values(measure)]
         for k, row in enumerate(rows)
         if row.count("done") == len(row.outcomes)
     }

@@ -4,16 +4,19 @@ import hashlib
 import json
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluation.run_cache import Outcome, read_outcome
 from ..extras import extra
 from .plan import Plan, Range, Setting
 from .ranking import MEASURES
-from .samples import Samples
+from .run import Outcome, Run, Samples
+
+if TYPE_CHECKING:
+    import optuna.trial
 
 KILLED = "its process was killed, perhaps for want of memory"
 NOT_DONE, PRUNED, FAILED = "not done", "pruned", "failed"
@@ -24,7 +27,8 @@ class Search:
 
     Outcomes of runs are files in ``folder/runs``, named after what was asked: nothing that is done
     is done again, whoever did it and whatever ended it. The Optuna study in ``folder/study.log``
-    holds the settings that wait, and what others were worth, for the sampler.
+    holds the settings that wait, and what others were worth, for the sampler. It gives up settings
+    whose first seeds are worse than the median of others, unless the plan is a grid.
 
     Parameters
     ----------
@@ -40,6 +44,7 @@ class Search:
     def __init__(self, plan: Plan, samples: Samples, folder: Path, session: str):
         with extra("sweep", "mporbm.sweep"):
             import optuna
+            from optuna import distributions
             from optuna.storages.journal import JournalFileBackend
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.plan, self.samples, self.session = plan, samples, session
@@ -47,58 +52,60 @@ class Search:
         self.folder = folder / "runs"
         self.folder.mkdir(parents=True, exist_ok=True)
         self._states = optuna.trial.TrialState
-        backend = JournalFileBackend(str(folder / "study.log"))
+        self._space: dict[str, distributions.BaseDistribution] = {}
+        for name, values in plan.space.items():
+            if not isinstance(values, Range):
+                choices = [json.dumps(value) for value in values]
+                self._space[name] = distributions.CategoricalDistribution(choices)
+            elif isinstance(values.low, int) and isinstance(values.high, int):
+                self._space[name] = distributions.IntDistribution(
+                    values.low, values.high, values.log
+                )
+            else:
+                self._space[name] = distributions.FloatDistribution(*values)
+        space = {n: v._asdict() if isinstance(v, Range) else v for n, v in plan.space.items()}
+        # All that makes the worth of settings comparable.
+        asked = [self.fingerprint, dict(plan.common), space, plan.measure, plan.sampler]
         by_worth = plan.sampler == "tpe"
         self.study = optuna.create_study(
-            study_name=self._study_name(),
-            storage=optuna.storages.JournalStorage(backend),
+            study_name=hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:20],
+            storage=optuna.storages.JournalStorage(JournalFileBackend(str(folder / "study.log"))),
             sampler=optuna.samplers.TPESampler() if by_worth else optuna.samplers.RandomSampler(),
             pruner=optuna.pruners.MedianPruner(),
             direction="maximize" if MEASURES[plan.measure] > 0 else "minimize",
             load_if_exists=True,
         )
 
-    def _study_name(self) -> str:
-        """Return a name for all that makes the worth of settings comparable."""
-        plan = self.plan
-        space = {n: v._asdict() if isinstance(v, Range) else v for n, v in plan.space.items()}
-        asked = [self.fingerprint, dict(plan.common), space, plan.measure, plan.sampler]
-        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:20]
-
     # What is known
 
-    def settings(self) -> list[Setting]:
-        """Return the settings of the grid, or those that the sampler has chosen, in order."""
-        if self.plan.sampler == "grid":
-            return self.plan.grid
-        chosen = [self._setting(t) for t in self._trials() if t.state.is_finished()]
-        return [s for k, s in enumerate(chosen) if s is not None and s not in chosen[:k]]
-
     def outcomes(self) -> list[tuple[Setting, list[Outcome]]]:
-        """Return each setting with the outcomes of its runs, by seed.
+        """Return each setting that was chosen, or is in the grid, with its outcomes by seed.
 
         The status of a run that has no outcome is "failed", with a reason, if it failed in this
         session, "pruned" if its setting was, and else "not done".
         """
-        settings = self.settings()
-        pruned = [self._setting(t) for t in self._trials() if t.user_attrs.get(PRUNED)]
+        chosen = [setting for trial, setting in self._chosen() if trial.state.is_finished()]
+        pruned = [setting for trial, setting in self._chosen() if trial.user_attrs.get(PRUNED)]
+        settings = self.plan.grid if self.plan.sampler == "grid" else chosen
         found = []
-        for setting in settings:
-            failures = self._failures(setting)
-            other = {"status": PRUNED if setting in pruned else NOT_DONE}
-            paths = [run.path(self.folder, self.fingerprint) for run in self.plan.runs(setting)]
-            outcomes = [
-                read_outcome(path)
-                or ({"status": FAILED, "reason": failures[seed]} if seed in failures else other)
-                for seed, path in zip(map(str, self.plan.seeds), paths, strict=True)
-            ]
-            found.append((setting, outcomes))
+        for setting in (s for k, s in enumerate(settings) if s not in settings[:k]):
+            other: Outcome = {"status": PRUNED if setting in pruned else NOT_DONE}
+            found.append((setting, [self._outcome(r) or other for r in self.plan.runs(setting)]))
         return found
+
+    def _outcome(self, run: Run) -> Outcome | None:
+        """Return what has become of a run, be it a failure in this session."""
+        reason = self.study.user_attrs.get(self._failure(run))
+        failed: Outcome | None = {"status": FAILED, "reason": reason} if reason else None
+        return run.outcome(self.folder, self.fingerprint) or failed
+
+    def _failure(self, run: Run) -> str:
+        """Name the failure of a run in this session."""
+        return f"{self.session} {run.path(self.folder, self.fingerprint).stem}"
 
     def missing(self) -> list[Setting]:
         """Return the settings of which a run is not done."""
-        known = self.outcomes()
-        return [setting for setting, outcomes in known if {"status": NOT_DONE} in outcomes]
+        return [s for s, outcomes in self.outcomes() if {"status": NOT_DONE} in outcomes]
 
     def n_to_choose(self, *, running: bool = False) -> int:
         """Return how many settings the sampler is still to choose, but for `running` ones.
@@ -107,78 +114,67 @@ class Search:
         """
         if self.plan.sampler == "grid":
             return 0
-        states, trials = self._states, self._trials()
-        counted = {states.COMPLETE, states.PRUNED, *([states.RUNNING] if running else [])}
-        failed = [t for t in trials if t.state == states.FAIL and self._is_ours(t)]
-        n_tried = sum(t.state in counted for t in trials) + len(failed)
+        counted = {"COMPLETE", "PRUNED", *(["RUNNING"] if running else [])}
+        n_tried = sum(
+            trial.state.name in counted or (trial.state.name == "FAIL" and self._is_ours(trial))
+            for trial in self._trials()
+        )
         return max(self.plan.n_settings - n_tried, 0)
 
-    def _is_ours(self, trial: Any) -> bool:
+    def _is_ours(self, trial: "optuna.trial.FrozenTrial") -> bool:
         """Whether a trial is of this session."""
         return bool(trial.user_attrs.get("session") == self.session)
 
-    def _trials(self) -> list[Any]:
-        return list(self.study.get_trials(deepcopy=False))
+    def _trials(self) -> list["optuna.trial.FrozenTrial"]:
+        return self.study.get_trials(deepcopy=False)
 
-    def _setting(self, trial: Any) -> Setting | None:
-        """Return the setting of a trial, if it has chosen one."""
-        if not self.plan.space.keys() <= trial.params.keys():
-            return None
-        return self.plan.decoded(trial.params)
-
-    def _failures(self, setting: Setting) -> dict[str, str]:
-        """Return why runs of a setting have failed in this session, by seed."""
-        return {
-            seed: reason
-            for trial in self._trials()
-            if self._is_ours(trial) and self._setting(trial) == setting
-            for seed, reason in trial.user_attrs.get("failures", {}).items()
-        }
+    def _chosen(self) -> list[tuple["optuna.trial.FrozenTrial", Setting]]:
+        """Return the trials that have chosen a setting, with it."""
+        names = self.plan.space.keys()
+        return [
+            (t, self.plan.decoded(t.params)) for t in self._trials() if names <= t.params.keys()
+        ]
 
     # What is done
 
+    def _waiting(self) -> list[Setting]:
+        waiting = [t.system_attrs for t in self._trials() if t.state.name == "WAITING"]
+        return [self.plan.decoded(attributes.get("fixed_params", {})) for attributes in waiting]
+
     def enqueue(self, settings: list[Setting]) -> None:
         """Let settings be tried next, unless they wait already."""
-        waiting = [
-            self.plan.decoded(t.system_attrs.get("fixed_params", {}))
-            for t in self._trials()
-            if t.state == self._states.WAITING
-        ]
+        waiting = self._waiting()
         for setting in settings:
             if setting not in waiting:
                 self.study.enqueue_trial(self.plan.encoded(setting))
 
-    def work(self) -> None:
-        """Try settings until none waits and none is to be chosen."""
-        waits = self._states.WAITING
-        while any(t.state == waits for t in self._trials()) or self.n_to_choose(running=True):
-            trial = self.study.ask()
-            trial.set_user_attr("session", self.session)
-            trial.set_user_attr("process", [socket.gethostname(), os.getpid()])
-            self._try(trial, self.plan.suggest(trial))
+    def work(self, look: Callable[[], None] = lambda: None) -> None:
+        """Try settings until none waits and none is to be chosen; before each run `look`."""
+        while self._waiting() or self.n_to_choose(running=True):
+            self.try_next(look)
 
-    def _try(self, trial: Any, setting: Setting) -> None:
-        """Do the runs of a setting, and tell the study what they are worth."""
-        failures, values = self._failures(setting), []
-        try:
-            runs = self.plan.runs(setting)
-        except (ValueError, TypeError) as error:
-            failures |= {str(seed): f"{type(error).__name__}: {error}" for seed in self.plan.seeds}
-            runs = []
+    def try_next(self, look: Callable[[], None] = lambda: None) -> None:
+        """Do the runs of the setting that comes next, and tell the study what they are worth."""
+        trial = self.study.ask(self._space)
+        trial.set_user_attr("session", self.session)
+        trial.set_user_attr("process", [socket.gethostname(), os.getpid()])
+        runs = self.plan.runs(self.plan.decoded(trial.params))
+        values, has_failed = list[float](), False
         for step, run in enumerate(runs):
-            if str(run.seed) in failures:
-                continue
-            outcome = run.perform(self.samples, self.folder, self.fingerprint)
+            look()
+            outcome = self._outcome(run)
+            outcome = outcome or run.perform(self.samples, self.folder, self.fingerprint)
             if outcome["status"] == FAILED:
-                failures[str(run.seed)] = outcome["reason"]
+                self.study.set_user_attr(self._failure(run), outcome["reason"])
+                has_failed = True
             elif outcome["status"] == "done":
                 values.append(outcome["measures"][self.plan.measure])
                 trial.report(float(np.mean(values)), step)
-                if self.plan.prune and step + 1 < len(runs) and trial.should_prune():
+                may_stop = self.plan.sampler != "grid" and step + 1 < len(runs)
+                if may_stop and trial.should_prune():
                     trial.set_user_attr(PRUNED, True)
                     break
-        if failures:
-            trial.set_user_attr("failures", failures)
+        if has_failed:
             self.study.tell(trial, state=self._states.FAIL)
         elif len(values) < len(runs):
             # Of those that diverged, too, it is known that they are poor.
@@ -192,20 +188,16 @@ class Search:
         Then their settings are missing; but a run has failed whose process was killed in this
         session.
         """
+        settings = {trial.number: setting for trial, setting in self._chosen()}
         for trial in self._trials():
             host, process = trial.user_attrs.get("process", ("", 0))
-            is_running = trial.state == self._states.RUNNING and host == socket.gethostname()
+            is_running = trial.state.name == "RUNNING" and host == socket.gethostname()
             if not is_running or _is_alive(process):
                 continue
-            setting = self._setting(trial)
-            if setting is not None and self._is_ours(trial):
-                failures = self._failures(setting)
-                for run in self.plan.runs(setting):
-                    seed, path = str(run.seed), run.path(self.folder, self.fingerprint)
-                    if seed not in failures and not path.exists():
-                        failures[seed] = KILLED
-                        break
-                self.study._storage.set_trial_user_attr(trial._trial_id, "failures", failures)
+            if trial.number in settings and self._is_ours(trial):
+                runs = self.plan.runs(settings[trial.number])
+                if victim := next((run for run in runs if self._outcome(run) is None), None):
+                    self.study.set_user_attr(self._failure(victim), KILLED)
             self.study.tell(trial.number, state=self._states.FAIL)
 
 
@@ -213,8 +205,8 @@ def _is_alive(process: int) -> bool:
     """Whether a process of this computer exists."""
     try:
         os.kill(process, 0)
+    except PermissionError:
+        return True
     except ProcessLookupError:
         return False
-    except PermissionError:
-        pass
     return True
