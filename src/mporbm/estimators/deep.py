@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..learning import Objective, Scheme
-from ..machine import COUPLINGS, UNITS, Machine
+from ..machine import UNITS, Machine, Units
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
 from ..training import Specification
 from ..training.sources import Source
-from . import inputs, model_file
-from .boltzmann import BoltzmannEstimator, take_weight
+from . import inputs
+from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
 
@@ -73,7 +73,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         sample_weight : array of shape (n,), optional
             The weight of each sample, as for `MPORBM`.
         """
-        weight = take_weight(fit_params)
+        weight = inputs.take_weight(fit_params)
         self.check_parameters()
         if inputs.is_stream(X):
             raise ValueError(
@@ -99,7 +99,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
             def specify(
                 seed: int, source: Source, layer: BoltzmannEstimator = layer, number: int = number
             ) -> Specification:
-                alone = layer.specify(layer.start(seed, source), source, seed)
+                alone = layer._specify(layer._start(seed, source), source, seed)
                 return self.adapt_layer(alone, number, len(shapes))
 
             self._learn(f"layer {number + 1}", layer, (rows, held, weight), specify)
@@ -129,7 +129,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         leaves = b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(machine))
 
         def specify(seed: int, source: Source) -> Specification:
-            together = learner.specify(machine, source, seed, scheme=scheme, objective=objective)
+            together = learner._specify(machine, source, seed, scheme=scheme, objective=objective)
             identity = {**together.identity, "class": "fine-tuning", "start": zlib.crc32(leaves)}
             return together._replace(identity=identity)
 
@@ -143,21 +143,21 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         """
         if self.checkpoint is not None:
             own["checkpoint"] = f"{os.fspath(self.checkpoint)}.{stage.replace(' ', '-')}"
-        return self.LAYER(**{**self.shared_parameters(self.LAYER), **own})
+        return self.LAYER(**{**self._shared_parameters(self.LAYER), **own})
 
     def _learn(
         self, stage: str, learner: BoltzmannEstimator, data: tuple[Any, Any, Any], specify: Any
     ) -> None:
         """Run a stage, and note its history."""
         rows, held, weight = data
-        learner.fit_specified(rows, held, weight, specify)
+        learner._fit_specified(rows, held, weight, specify)
         self.history_ += [{**entry, "stage": stage} for entry in learner.history_]
 
     def check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
         check_integer("n_iter_fine_tuning", self.n_iter_fine_tuning, minimum=0)
         # What any layer would refuse, before the first one learns.
-        self.LAYER(**self.shared_parameters(self.LAYER)).check_parameters()
+        self.LAYER(**self._shared_parameters(self.LAYER)).check_parameters()
 
     def resolved_hidden_shapes(self) -> list[tuple[int, ...]]:
         """Give one shape for every layer."""
@@ -175,7 +175,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     # What was learnt
 
-    def data_shape(self) -> tuple[int, ...]:
+    def _data_shape(self) -> tuple[int, ...]:
         """Give the shape of the samples that the model was made for."""
         return self.unstack_machine()[0].visible_shape
 
@@ -184,14 +184,9 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         """The shape of the last layer."""
         return self.layers_[-1].hidden_shape
 
-    def machine_from_arrays(
-        self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
-    ) -> Machine:
-        """Build a layer from what `machine_arrays` listed; above the first, units are binary."""
-        units = UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
-        return model_file.machine_from_arrays(
-            COUPLINGS[self.coupling], units, arrays, visible_shape, hidden_shape
-        )
+    def _units_in_file(self, arrays: dict[str, np.ndarray]) -> type[Units]:
+        """Say which visible units a layer of a file has; above the first, they are binary."""
+        return UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
 
     @property
     def layers_(self) -> tuple[Machine, ...]:

@@ -139,11 +139,11 @@ class DBM(DeepEstimator):
         """
         return self._less_log_partition(self._batched(mean_field_bound, self._rows(X)))
 
-    def named_machines(self) -> dict[str, Machine]:
+    def _named_machines(self) -> dict[str, Machine]:
         """List the machines that are kept in a file, by name."""
         return {f"layer.{k}.": machine for k, machine in enumerate(self.unstack_machine())}
 
-    def set_named_machines(self, machines: dict[str, Machine]) -> None:
+    def _set_named_machines(self, machines: dict[str, Machine]) -> None:
         """Become a fitted estimator around the machines of a file."""
         self.set_machine(deep_boltzmann([machines[f"layer.{k}."] for k in range(len(machines))]))
 
