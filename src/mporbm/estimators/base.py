@@ -89,9 +89,9 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     coupling: ClassVar[str]
     """The name of the coupling in `mporbm.machine.COUPLINGS`."""
-    is_deep: ClassVar[bool] = False
+    _is_deep: ClassVar[bool] = False
     """Whether there are hidden layers that cannot be summed out."""
-    FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = batches.FEATURES
+    _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = batches.FEATURES
     """How each feature is computed."""
 
     # Parameters
@@ -147,10 +147,10 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         or what `set_output` asks for
         """
         rows = self._rows(X)
-        check_choice("feature", self.feature, tuple(self.FEATURES))
+        check_choice("feature", self.feature, tuple(self._FEATURES))
         check_choice("output", self.output, tuple(CHOICES["output"]))
         key = key_for(self._seed, Purpose.FEATURES)
-        features = self._batched(self.FEATURES[self.feature], rows, key)
+        features = self._batched(self._FEATURES[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
     # What was learnt

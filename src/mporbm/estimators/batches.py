@@ -140,25 +140,12 @@ def compiled(
     return program
 
 
-@compiled
-def probability(machine: Model, visible: Visible, key: object) -> Array:
-    """``p(H = 1 | V)``."""
-    return machine.hidden_mean(visible)
-
-
-@compiled
-def field(machine: Model, visible: Visible, key: object) -> Array:
-    """The hidden fields."""
-    return machine.hidden_field(visible)
-
-
-@compiled
-def state(machine: Model, visible: Visible, key: RandomKey) -> Array:
-    """Random hidden states."""
-    return machine.sample_hidden(key, visible)
-
-
-FEATURES = {"probability": probability, "field": field, "state": state}
+FEATURES: dict[str, Callable[[Model, Visible, RandomKey], Array]] = {
+    "probability": compiled(lambda machine, visible, key: machine.hidden_mean(visible)),
+    "field": compiled(lambda machine, visible, key: machine.hidden_field(visible)),
+    "state": compiled(lambda machine, visible, key: machine.sample_hidden(key, visible)),
+}
+"""What `transform` computes."""
 
 
 @compiled

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import equinox as eqx
@@ -48,6 +49,8 @@ NOT_PART_OF_A_TRAINING = {
 }
 """Parameters that may change between a checkpoint and the training that goes on from it."""
 Samples = ArrayLike | inputs.Stream
+Specify = Callable[[int, Source], Specification]
+"""From a seed and the data to a training."""
 
 
 class Continuation(NamedTuple):
@@ -93,8 +96,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             because scikit-learn then demands that weights equal repetitions exactly, which no
             random training can promise.
         """
-        weight = inputs.take_weight(fit_params)
-        return self._fit_specified(X, X_val, weight, self._specify_start, y)
+        return self._fit_specified(X, X_val, inputs.take_weight(fit_params), self._specify_start, y)
 
     def partial_fit(
         self, X: Samples, y: object = None, sample_weight: ArrayLike | None = None
@@ -111,12 +113,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         return self._train_once(source)
 
     def _fit_specified(
-        self,
-        X: object,
-        X_val: object,
-        weight: object,
-        specify: Callable[[int, Source], Specification],
-        y: object = None,
+        self, X: object, X_val: object, weight: object, specify: Specify, y: object = None
     ) -> Self:
         """Train as a function of the seed and the data specifies; else as `fit`."""
         self.check_parameters()
@@ -125,12 +122,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         return self._train(source, validation, specify, rows, y)
 
     def _train(
-        self,
-        source: Source,
-        validation: Source | None,
-        specify: Callable[[int, Source], Specification],
-        rows: object,
-        y: object,
+        self, source: Source, validation: Source | None, specify: Specify, rows: object, y: object
     ) -> Self:
         """Train from the beginning or a checkpoint; callbacks are told the rows and y."""
         with checkpoints.owned(self.checkpoint):
@@ -145,6 +137,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     def _run(self, training: Training, **data: object) -> None:
         """Run a training under scikit-learn's callbacks and a progress bar."""
         data["estimator"] = self
+        learnt = partial(self._learnt, training)
         context = self._init_callback_context(max_subtasks=self.n_iter)
         context.call_on_fit_task_begin(**data)
         bar: AbstractContextManager[Callable[[int, str], None] | None] = nullcontext()
@@ -160,9 +153,6 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
                 task = context.subcontext(task_name="epoch")
                 task.call_on_fit_task_begin(**data)
                 return bool(task.call_on_fit_task_end(**data, reconstruction_attributes=learnt))
-
-            def learnt() -> dict[str, object]:
-                return self._learnt(training)
 
             try:
                 training.run(on_epoch)
@@ -191,8 +181,18 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     # Data
 
     def _goes_on(self) -> bool:
-        """Whether `fit` goes on from what was learnt."""
-        return self.warm_start and hasattr(self, "machine_")
+        """Whether `fit` goes on from what was learnt, which other shapes could not."""
+        if not (self.warm_start and hasattr(self, "machine_")):
+            return False
+        hidden = None if self.hidden_shape is None else self._resolved_hidden_shape()
+        for name, asked in (("visible_shape", self.visible_shape), ("hidden_shape", hidden)):
+            learnt = getattr(self, f"{name}_")
+            if asked is not None and tuple(asked) != learnt:
+                raise ValueError(
+                    f"{name}={asked}: expected {learnt}, to go on from what was learnt "
+                    f"(warm_start=True)."
+                )
+        return True
 
     def _source(
         self, X: object, weight: object, *, n_iter: int, reset: bool
@@ -219,16 +219,14 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
 
     def _split(self, source: Source, X_val: object) -> tuple[Source, Source | None]:
         """Take the samples that early stopping sets aside out of a source."""
-        if X_val is not None:
-            try:
-                rows = inputs.check_rows(self, X_val, reset=False)
-                inputs.check_values(rows, self.visible_units)
-            except ValueError as error:
-                raise ValueError(f"X_val: {error}") from error
-            return source, ArraySource(rows)
-        if not self.early_stopping:
-            return source, None
-        return source.split(self.validation_fraction)
+        if X_val is None:
+            return source.split(self.validation_fraction) if self.early_stopping else (source, None)
+        try:
+            rows = inputs.check_rows(self, X_val, reset=False)
+            inputs.check_values(rows, self.visible_units)
+        except ValueError as error:
+            raise ValueError(f"X_val: {error}") from error
+        return source, ArraySource(rows)
 
     def _measured(self, source: Source) -> PyTree[AnyArray]:
         """Some samples, as many as fit into memory."""
@@ -247,14 +245,6 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         rows = self._measured(source)
         if not self._goes_on():
             return self._new_machine(seed, rows)
-        hidden = None if self.hidden_shape is None else self._resolved_hidden_shape()
-        for name, asked in (("visible_shape", self.visible_shape), ("hidden_shape", hidden)):
-            learnt = getattr(self, f"{name}_")
-            if asked is not None and tuple(asked) != learnt:
-                raise ValueError(
-                    f"{name}={asked}: expected {learnt}, to go on from what was learnt "
-                    f"(warm_start=True)."
-                )
         self._note_base_bias(rows)
         machine: Machine = self.machine_
         return machine
@@ -356,8 +346,8 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         changing = self.schedule != "constant" or self.learning_rate == "auto"
         if changing or getattr(self, "scheme", None) == "two-site":
             left_out = left_out - {"n_iter"}
-        parameters = self.get_params(deep=False).items()
-        kept = {name: plain(value) for name, value in parameters if name not in left_out}
+        parameters: dict[str, object] = plain(self.get_params(deep=False))
+        kept = {name: value for name, value in parameters.items() if name not in left_out}
         return {"class": type(self).__name__, **kept}
 
     # What was learnt

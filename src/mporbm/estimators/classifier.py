@@ -45,7 +45,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     generative_weight: float = 0.01
     n_iter: int = 100
 
-    FEATURES: ClassVar[dict[str, Any]] = label_batches.FEATURES
+    _FEATURES: ClassVar[dict[str, Any]] = label_batches.FEATURES
 
     # Fitting
 

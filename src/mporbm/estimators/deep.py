@@ -31,7 +31,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
     hidden_shapes: Any = field(default=None, kw_only=False)
     n_iter_fine_tuning: int = 50
 
-    is_deep: ClassVar[bool] = True
+    _is_deep: ClassVar[bool] = True
     LAYER: ClassVar[type[BoltzmannEstimator]]
     """The estimator that trains a layer."""
 

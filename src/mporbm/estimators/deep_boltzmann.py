@@ -84,7 +84,7 @@ class DBM(DeepEstimator):
 
     coupling: ClassVar[str] = "dense"
     LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
-    FEATURES: ClassVar[dict[str, Any]] = BOLTZMANN_FEATURES
+    _FEATURES: ClassVar[dict[str, Any]] = BOLTZMANN_FEATURES
 
     def stack_machines(self, stack: tuple[Machine, ...]) -> Machine:
         """Make one machine between all even and all odd layers."""

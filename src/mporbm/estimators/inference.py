@@ -47,7 +47,7 @@ class InferenceMixin(EstimatorBase):
         observed = np.broadcast_to(np.False_, rows.shape)
         return self._draws(rows, observed, None, n_gibbs, random_state)
 
-    @available_if(lambda self: not self.is_deep)
+    @available_if(lambda self: not self._is_deep)
     def gibbs(self, V: ArrayLike, n_gibbs: int = 1, random_state: RandomState = None) -> HostTensor:
         """Move visible states V by some Gibbs steps."""
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)

@@ -26,7 +26,7 @@ PerSample = Float[np.ndarray, " n"]
 class LikelihoodMixin(EstimatorBase):
     """What a fitted estimator says about the probability of samples."""
 
-    @available_if(lambda self: not self.is_deep)
+    @available_if(lambda self: not self._is_deep)
     def free_energy(self, X: ArrayLike) -> PerSample:
         """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
         return self._batched(batches.free_energy, self._rows(X))
@@ -38,7 +38,7 @@ class LikelihoodMixin(EstimatorBase):
         """
         return self._less_log_partition(-self.free_energy(X))
 
-    @available_if(lambda self: not self.is_deep)
+    @available_if(lambda self: not self._is_deep)
     def pseudo_log_likelihood(self, X: ArrayLike) -> PerSample:
         """Estimate ``sum_i log p(v_i | the other units)`` of each sample, cheaply, without log Z.
 

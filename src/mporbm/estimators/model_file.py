@@ -46,7 +46,7 @@ def save(estimator: EstimatorBase, path: str | os.PathLike[str]) -> None:
     header = {
         "class": type(estimator).__name__,
         "library_version": mporbm.__version__,
-        "parameters": _plain_items(parameters),
+        "parameters": plain(parameters),
         "visible_shape": list(estimator.visible_shape_),
         "hidden_shape": list(estimator.hidden_shape_),
         "n_iter": fitted["n_iter_"],
@@ -180,10 +180,6 @@ def _dtype(known: re.Pattern[str], value: object) -> np.dtype[Any]:
     return np.dtype(value)
 
 
-def _plain_items(values: Mapping[str, object]) -> dict[str, object]:
-    return {name: plain(value) for name, value in values.items()}
-
-
 def _parameters(value: object) -> dict[str, Any]:
     """Parameters of an estimator, lists as tuples."""
 
@@ -215,8 +211,8 @@ def _saved_classes(classes: np.ndarray) -> dict[str, object]:
     return {"labels": labels, "dtype": "object" if classes.dtype == object else classes.dtype.str}
 
 
-def _classes(saved: object, n_classes: int) -> np.ndarray:
-    labels, kind = _table(saved)["labels"], _dtype(LABEL_TYPE, _table(saved)["dtype"])
+def _classes(saved: dict[str, Any], n_classes: int) -> np.ndarray:
+    labels, kind = _table(saved)["labels"], _dtype(LABEL_TYPE, saved["dtype"])
     if not isinstance(labels, list) or any(isinstance(item, (list, dict)) for item in labels):
         raise TypeError("labels that are no list of numbers or text")
     if len(labels) != n_classes:
@@ -227,25 +223,24 @@ def _classes(saved: object, n_classes: int) -> np.ndarray:
 def _saved_coding(coding: Coding | None) -> dict[str, object] | None:
     if coding is None:
         return None
-    learnt = {n: v for n, v in vars(coding).items() if n.endswith("_") and n != "dtype_"}
     return {
         "class": type(coding).__name__,
-        "parameters": _plain_items(coding.get_params(deep=False)),
+        "parameters": plain(coding.get_params(deep=False)),
         "dtype": str(coding.dtype_),
-        "fitted": _plain_items(learnt),
+        "fitted": plain({name: v for name, v in vars(coding).items() if name.endswith("_")}),
     }
 
 
-def _coding(saved: object, n_units: int) -> Coding:
+def _coding(saved: dict[str, Any], n_units: int) -> Coding:
     """Fit a coding to a sample of zeros, of the shape and type that the saved one had."""
     kinds: dict[str, type[Coding]] = {"BitPlanes": BitPlanes, "Binarize": Binarize}
-    coding = kinds[_table(saved)["class"]](**_parameters(_table(saved)["parameters"]))
-    fitted = _table(_table(saved)["fitted"])
+    coding = kinds[_table(saved)["class"]](**_parameters(saved["parameters"]))
+    fitted = _table(saved["fitted"])
     shape = check_shape("sample_shape_", fitted["sample_shape_"])
     n_coded = math.prod(shape) * check_integer("n_bits", getattr(coding, "n_bits", 1))
     if n_coded != n_units or fitted["n_features_in_"] != math.prod(shape):
         raise ValueError(f"a coding with {n_coded} units")
-    coding.fit(np.zeros((1, *shape), _dtype(REAL_TYPE, _table(saved)["dtype"])))
+    coding.fit(np.zeros((1, *shape), _dtype(REAL_TYPE, saved["dtype"])))
     if isinstance(coding, BitPlanes) and list(coding.shape_) != fitted["shape_"]:
         raise ValueError(f"a coding of shape {coding.shape_}")
     if isinstance(coding, Binarize):
