@@ -138,7 +138,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     # Features
 
-    def transform(self, X: ArrayLike) -> Any:
+    def transform(self, X: ArrayLike | MPSBatch) -> Any:
         """Compute the features of each sample: what the hidden units make of it.
 
         Returns

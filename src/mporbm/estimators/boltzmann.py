@@ -30,6 +30,7 @@ from ..learning import (
 )
 from ..learning.start import starting_machine
 from ..machine import COUPLINGS, UNITS, Machine, Model
+from ..tensor import MPSBatch
 from ..tensor.arrays import AnyArray, HostTensor
 from ..tensor.check import check_integer, check_shape
 from ..tensor.index import Order
@@ -48,7 +49,7 @@ NOT_PART_OF_A_TRAINING = {
     *("random_state", "warm_start"),
 }
 """Parameters that may change between a checkpoint and the training that goes on from it."""
-Samples = ArrayLike | inputs.Stream
+Samples = ArrayLike | MPSBatch | inputs.Stream
 Specify = Callable[[int, Source], Specification]
 """From a seed and the data to a training."""
 
@@ -75,7 +76,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
 
     @with_callbacks
     def fit(
-        self, X: Samples, y: object = None, *, X_val: ArrayLike | None = None, **fit_params: object
+        self, X: Samples, y: object = None, *, X_val: Samples | None = None, **fit_params: object
     ) -> Self:
         """Learn the distribution of X.
 

@@ -78,12 +78,7 @@ def check_rows(
 
 
 def check_flat(
-    estimator: BaseEstimator,
-    X: object,
-    expected: object,
-    *,
-    reset: bool,
-    allow_nan: bool = False,
+    estimator: BaseEstimator, X: object, expected: object, *, reset: bool, allow_nan: bool = False
 ) -> tuple[tuple[int, ...], Rows]:
     """The shape of the samples as they were given, and they as flat rows of real numbers.
 
