@@ -15,6 +15,7 @@ import numpy as np
 import mporbm
 
 from ..registry import Registry
+from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
 from ..training import FileFormatError, safetensors_io
 from .base import EstimatorBase, generator_of, plain
@@ -174,7 +175,7 @@ def _finite(name: str, value: object) -> float:
     return number
 
 
-def _dtype(known: re.Pattern[str], value: object) -> np.dtype[Any]:
+def _dtype(known: re.Pattern[str], value: object) -> DType:
     if not isinstance(value, str) or not known.fullmatch(value):
         raise ValueError(f"{value!r:.50} in place of a type")
     return np.dtype(value)
@@ -189,7 +190,7 @@ def _parameters(value: object) -> dict[str, Any]:
     return {name: as_tuple(item) for name, item in _table(value).items()}
 
 
-def _history(value: object) -> list[dict[str, Any]]:
+def _history(value: object) -> list[object]:
     """What was watched in each epoch: numbers, ranks, and words."""
     if not isinstance(value, list):
         raise TypeError("a history that is no list")
