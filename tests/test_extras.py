@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import mporbm
-from mporbm.estimators.progress import progress_bar, sample_bar
+from mporbm.estimators.progress import epoch_text, progress_bar
 from mporbm.extras import EXTRAS, MissingExtraError, extra
 
 BLOCKED = sorted({library for libraries in EXTRAS.values() for library in libraries})
@@ -125,11 +125,11 @@ def test_libraries_that_functions_need(monkeypatch, tmp_path):
 
 def test_progress_without_rich(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "rich", None)
-    with progress_bar("RBM", 2, True, "headline") as show:
+    with progress_bar("RBM", 2, "epochs", "headline") as show:
         for epoch in (1, 2):
-            show({"epoch": epoch, "reconstruction_error": 0.5, "score": -1.0, "ranks": (2, 3)})
-    with sample_bar("gibbs", 9, True) as done:
-        done(9)
+            show(epoch, epoch_text({"reconstruction_error": 0.5, "score": -1.0, "ranks": (2, 3)}))
+    with progress_bar("gibbs", 9, "samples") as show:
+        show(9, "")
     assert capsys.readouterr().err.splitlines() == [
         *("headline", "RBM: 2/2 epochs  error 0.5000  score -1.0  ranks 2,3"),
         "gibbs: 9/9 samples",

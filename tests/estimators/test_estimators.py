@@ -368,6 +368,40 @@ def test_warm_start_goes_on():
     np.testing.assert_array_equal(anew.weight_matrix(), learnt)
 
 
+@pytest.mark.parametrize(
+    ("changes", "samples", "message"),
+    [
+        ({}, X[:, :2], r"X: expected shape \(n_samples, 4, 3\) .*got samples of shape \(2, 3\)"),
+        ({}, FLAT[:, :11], "X has 11 features"),
+        ({"hidden_shape": (1, 2)}, X, r"hidden_shape=\(1, 2\): expected \(2, 2\), to go on"),
+        ({"visible_shape": (3, 4)}, FLAT, r"visible_shape=\(3, 4\): expected \(4, 3\), to go on"),
+    ],
+)
+def test_a_refused_warm_start_changes_nothing(changes, samples, message):
+    model = variant("MPORBM", warm_start=True, **changes)
+    with pytest.raises(ValueError, match=message):
+        model.fit(samples)
+    assert (model.visible_shape_, model.n_features_in_) == (VISIBLE, FLAT.shape[1])
+    np.testing.assert_array_equal(model.transform(X), fitted("MPORBM").transform(X))
+
+
+def test_another_machine_is_what_training_goes_on_from():
+    model = clone(ESTIMATORS["MPORBM"]).fit(X)
+    other = start(MPORBM(HIDDEN, rank=2, random_state=1))
+    model.set_machine(other.machine_)
+    np.testing.assert_array_equal(model.weight_matrix(), other.weight_matrix())
+    model.set_params(learning_rate=1e-9).partial_fit(X)
+    assert relative_error(model, other.weight_matrix()) < 1e-3
+
+
+def test_back_offs_are_not_part_of_a_pickle():
+    model = clone(ESTIMATORS["MPORBM"]).fit(X)
+    model._continuation = model._continuation._replace(rate_factor=0.25)
+    again = pickle.loads(pickle.dumps(model))
+    for continued, rate in ((model, 0.025), (again, 0.1)):
+        assert continued.partial_fit(X).history_[-1]["learning_rate"] == pytest.approx(rate)
+
+
 def test_partial_fit_goes_on():
     model = clone(ESTIMATORS["MPORBM"]).fit(X)
     learnt, base, score = model.weight_matrix(), model.base_bias_, model.score(X)

@@ -155,6 +155,18 @@ def test_verbose_shows_a_progress_bar(capsys):
     assert not shown.out
 
 
+def test_users_see_what_they_can_call():
+    """Tab completion lists no hooks of subclasses."""
+    names = {name for name in dir(ESTIMATOR) if not name.startswith("_")}
+    of_scikit_learn = {name for name in names if name.startswith(("get_", "set_"))}
+    assert names - of_scikit_learn - ESTIMATOR.get_params().keys() == {
+        *("fit", "partial_fit", "fit_transform", "transform", "check_parameters", "coupling"),
+        *("sample", "gibbs", "reconstruct", "complete", "denoise", "posterior_samples"),
+        *("estimate_noise", "free_energy", "score_samples", "pseudo_log_likelihood", "score"),
+        *("log_partition", "weight_matrix", "from_rbm", "compress", "save"),
+    }
+
+
 def through_pickle(model):
     return pickle.loads(pickle.dumps(model))
 

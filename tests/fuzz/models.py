@@ -112,7 +112,7 @@ def machines():
         estimator.set_machine(machine)
         estimator.n_iter_, estimator.history_ = 1, [{"epoch": 1, "score": -1.0, "ranks": [2]}]
         estimator.random_state = 0
-        estimator.restart_random_numbers()
+        estimator._restart_random_numbers()
         if machine is labelled:
             estimator.classes_ = np.array(["a", "b", "c"])
         if number == 0:

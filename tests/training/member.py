@@ -50,7 +50,7 @@ def main(out, names, n_devices, *address):
         parts = model.weight_matrix(), model.visible_bias_, model.hidden_bias_
         found[name] = np.concatenate([part.ravel() for part in parts])
         found[f"{name}, chains"] = np.concatenate(
-            [np.zeros(0), *(np.ravel(a) for a in jax.tree.leaves(model._state.chains))]
+            [np.zeros(0), *(np.ravel(a) for a in jax.tree.leaves(model._continuation.state.chains))]
         )
         found[f"{name}, features"] = model.transform(digits[:3])
     if LABELS in chosen:

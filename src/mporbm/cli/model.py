@@ -39,7 +39,7 @@ def inspect(
     """Show what a model is: shapes, ranks, parameters, singular values, training."""
     from rich.table import Table
 
-    from ..estimators.header import plain
+    from ..estimators.base import plain
     from ..machine.singular_values import singular_values_by_cut
 
     report = Report(as_json=as_json)

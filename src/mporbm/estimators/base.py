@@ -1,27 +1,31 @@
 """What every estimator is: parameters that are checked, random numbers, features, a file."""
 
+import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from enum import IntEnum
+from typing import Any, ClassVar, Literal
 
 import jax
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning import NEGATIVE_PHASES, SCHEMES
-from ..machine import COUPLINGS, UNITS, Coupling, Machine
+from ..learning.rates import Schedule
+from ..machine import COUPLINGS, UNITS, Machine, Model, Units
+from ..tensor import MPSBatch
+from ..tensor.arrays import AnyArray
 from ..tensor.check import check_choice, check_integer, check_positive, check_real
 from ..training.devices import broadcast_from_first
-from . import batches, inputs, model_file
-from .seeds import Purpose, generator_of, key_for
+from . import batches, inputs
 
-CHOICES: dict[str, Mapping[str, Any] | tuple[str | None, ...]] = {
+CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
     "visible_units": UNITS,
     "negative_phase": NEGATIVE_PHASES,
     "scheme": SCHEMES,
@@ -35,6 +39,21 @@ CHOICES: dict[str, Mapping[str, Any] | tuple[str | None, ...]] = {
     "objective": ("generative", "discriminative", "hybrid"),
 }
 """Parameters that are one of a few words, of every estimator that has them."""
+LIMITS = {"momentum": 1.0, "sparsity_target": 1.0, "weight_decay": math.inf}
+LIMITS |= {"sparsity_cost": math.inf}
+"""Parameters that are numbers from 0 to below a limit."""
+RandomState = int | np.integer | np.random.RandomState | None
+"""What scikit-learn takes as `random_state`."""
+
+
+class Purpose(IntEnum):
+    """What the keys of a seed are for; training derives its own."""
+
+    WEIGHTS = 0
+    TRAINING = 1
+    FEATURES = 2
+    NOISE = 3
+    LOG_PARTITION = 4
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -44,12 +63,12 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     A dataclass: its fields are parameters of the constructor, which only stores them.
     """
 
-    visible_shape: Any = None
+    visible_shape: Sequence[int] | np.ndarray | None = None
     visible_units: str = "bernoulli"
     negative_phase: str = "cd"
     n_gibbs: int = 1
-    learning_rate: Any = "auto"
-    schedule: Any = "constant"
+    learning_rate: float | Literal["auto"] = "auto"
+    schedule: Schedule = "constant"
     momentum: float = 0.5
     weight_decay: float = 0.0
     sparsity_target: float | None = None
@@ -60,29 +79,31 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
-    on_divergence: Any = "stop"
-    checkpoint: Any = None
+    on_divergence: Literal["stop", "back-off"] = "stop"
+    checkpoint: str | os.PathLike[str] | None = None
     checkpoint_interval: int = 1
     feature: str = "probability"
     output: str = "flat"
     verbose: int = 0
-    random_state: Any = None
+    random_state: RandomState = None
 
     coupling: ClassVar[str]
     """The name of the coupling in `mporbm.machine.COUPLINGS`."""
-    is_deep: ClassVar[bool] = False
+    _is_deep: ClassVar[bool] = False
     """Whether there are hidden layers that cannot be summed out."""
-    FEATURES: ClassVar[Mapping[str, Any]] = batches.FEATURES
+    _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = batches.FEATURES
     """How each feature is computed."""
 
     # Parameters
 
     def check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
-        names = {entry.name for entry in fields(self)}
+        given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         for name, choices in CHOICES.items():
-            if name in names and not (None in choices and getattr(self, name) is None):
-                check_choice(name, getattr(self, name), tuple(choices))
+            if name == "scheme" and "rank_tolerance" not in given:
+                choices = tuple(n for n, kind in SCHEMES.items() if not kind.needs_bonds)
+            if name in given and not (None in choices and given[name] is None):
+                check_choice(name, given[name], tuple(choices))
         if isinstance(self.learning_rate, str) and self.learning_rate != "auto":
             raise ValueError(
                 f"learning_rate={self.learning_rate!r}: expected 'auto' or a number above 0."
@@ -90,32 +111,34 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if self.learning_rate != "auto":
             check_positive("learning_rate", self.learning_rate)
         for name in ("n_gibbs", "batch_size", "n_iter_no_change", "checkpoint_interval"):
-            check_integer(name, getattr(self, name))
+            check_integer(name, given[name])
         check_integer("n_iter", self.n_iter, minimum=0)
-        _check_range("momentum", self.momentum, 1.0)
-        _check_range("weight_decay", self.weight_decay)
-        _check_range("sparsity_cost", self.sparsity_cost)
-        if self.sparsity_target is not None:
-            _check_range("sparsity_target", self.sparsity_target, 1.0)
+        if "rank" in given and np.ndim(given["rank"]) == 0:
+            check_integer("rank", given["rank"])
+        for name, limit in LIMITS.items():
+            if name == "sparsity_target" and self.sparsity_target is None:
+                continue
+            if not 0.0 <= (number := check_real(name, given[name])) < limit:
+                raise ValueError(f"{name}={number}: expected a number in [0, {limit:g}).")
         if not 0.0 < check_real("validation_fraction", self.validation_fraction) < 1.0:
             raise ValueError(
                 f"validation_fraction={self.validation_fraction}: expected a number above 0 and "
                 f"below 1."
             )
-        for name in names & {"early_stopping", "warm_start"}:
-            value = getattr(self, name)
-            if not isinstance(value, (bool, np.bool_)):
-                raise TypeError(f"{name}={value!r}: expected True or False.")
-        _check_checkpoint(self.checkpoint, getattr(self, "warm_start", False))
+        for name in given.keys() & {"early_stopping", "warm_start"}:
+            if not isinstance(given[name], (bool, np.bool_)):
+                raise TypeError(f"{name}={given[name]!r}: expected True or False.")
+        if self.checkpoint is not None:
+            _check_checkpoint(self.checkpoint, given.get("warm_start", False))
 
-    def shared_parameters(self, kind: type["EstimatorBase"]) -> dict[str, Any]:
+    def _shared_parameters(self, kind: type["EstimatorBase"]) -> dict[str, Any]:
         """List the parameters that another kind of estimator has, too."""
         names = {entry.name for entry in fields(kind)} & {entry.name for entry in fields(self)}
         return {name: getattr(self, name) for name in names}
 
     # Features
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: ArrayLike | MPSBatch) -> Any:
         """Compute the features of each sample: what the hidden units make of it.
 
         Returns
@@ -124,10 +147,10 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         or what `set_output` asks for
         """
         rows = self._rows(X)
-        check_choice("feature", self.feature, tuple(self.FEATURES))
+        check_choice("feature", self.feature, tuple(self._FEATURES))
         check_choice("output", self.output, tuple(CHOICES["output"]))
         key = key_for(self._seed, Purpose.FEATURES)
-        features = self._batched(self.FEATURES[self.feature], rows, key)
+        features = self._batched(self._FEATURES[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
     # What was learnt
@@ -135,86 +158,98 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def n_parameters_(self) -> int:
         """The number of weights, biases excluded, as the paper counts."""
-        coupling: Coupling = self._fitted_machine("n_parameters_").coupling
-        return coupling.n_parameters
+        return int(self._fitted_machine("n_parameters_").coupling.n_parameters)
 
     @property
     def hidden_shape_(self) -> tuple[int, ...]:
         """(J_1..J_d), the shape of the hidden layer."""
-        shape: tuple[int, ...] = self._fitted_machine("hidden_shape_").hidden_shape
-        return shape
+        return tuple(self._fitted_machine("hidden_shape_").hidden_shape)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to a file that `mporbm.load` reads."""
-        check_is_fitted(self)
-        model_file.save(self, path)
-
-    def named_machines(self) -> dict[str, Machine]:
-        """List the machines that are kept in a file, by name."""
-        return {"": self.machine_}
-
-    def set_named_machines(self, machines: dict[str, Machine]) -> None:
-        """Become a fitted estimator around the machines of a file."""
-        self.set_machine(machines[""])
-
-    def machine_arrays(self, machine: Machine) -> dict[str, Any]:
-        """List the parameters of a machine by the names that files have for them."""
-        return model_file.machine_arrays(machine)
-
-    def machine_from_arrays(
-        self, arrays: dict[str, Any], visible_shape: Any, hidden_shape: Any
-    ) -> Machine:
-        """Build a machine from what `machine_arrays` listed."""
-        units = UNITS[self.visible_units]
-        return model_file.machine_from_arrays(
-            COUPLINGS[self.coupling], units, arrays, visible_shape, hidden_shape
-        )
-
-    def set_machine(self, machine: Any) -> None:
-        """Become a fitted estimator around a machine."""
+    def set_machine(self, machine: Model) -> None:
+        """Become a fitted estimator around a machine; how another one was trained is forgotten."""
+        self.__dict__.pop("_continuation", None)
         self.machine_: Any = machine
-        self.visible_shape_: tuple[int, ...] = self.data_shape()
+        self.visible_shape_ = self._data_shape()
         self.n_features_in_ = math.prod(self.visible_shape_)
         self._n_features_out = math.prod(self.hidden_shape_)
 
-    def data_shape(self) -> tuple[int, ...]:
+    def _data_shape(self) -> tuple[int, ...]:
         """Give the shape of the samples that the machine was made for."""
-        shape: tuple[int, ...] = self.machine_.visible_shape
-        return shape
+        return tuple(self.machine_.visible_shape)
 
     def _fitted_machine(self, name: str) -> Any:
         if not hasattr(self, "machine_"):
             raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
         return self.machine_
 
+    # Files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file that `mporbm.load` reads."""
+        from . import model_file
+
+        check_is_fitted(self)
+        model_file.save(self, path)
+
+    def _named_machines(self) -> dict[str, Machine]:
+        """List the machines that are kept in a file, by name."""
+        return {"": self.machine_}
+
+    def _set_named_machines(self, machines: dict[str, Machine]) -> None:
+        """Become a fitted estimator around the machines of a file."""
+        self.set_machine(machines[""])
+
+    def _machine_arrays(self, machine: Machine) -> Mapping[str, AnyArray]:
+        """List the parameters of a machine by the names that files have for them."""
+        arrays = {f"coupling.{k}": factor for k, factor in enumerate(machine.coupling.factors)}
+        arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
+        return arrays | machine.visible_units.file_arrays()
+
+    def _machine_from_arrays(
+        self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
+    ) -> Machine:
+        """Build a machine of the shapes that a header says from what `_machine_arrays` listed."""
+        factors = numbered(arrays, "coupling")
+        machine = Machine(
+            COUPLINGS[self.coupling].from_factors(factors, len(visible_shape)),
+            arrays["visible_bias"],
+            arrays["hidden_bias"],
+            self._units_in_file(arrays).from_file_arrays(arrays),
+        )
+        check_shapes(machine, visible_shape, hidden_shape)
+        return machine
+
+    def _units_in_file(self, arrays: dict[str, np.ndarray]) -> type[Units]:
+        """Say which visible units a machine of a file has."""
+        return UNITS[self.visible_units]
+
     # Data and random numbers
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: object) -> inputs.Rows | MPSBatch:
         """Check samples against what was learnt."""
         check_is_fitted(self)
         rows = inputs.check_rows(self, X, reset=False)
         inputs.check_values(rows, self.visible_units)
         return rows
 
-    def _batched(self, function: Any, rows: Any, *arguments: Any, **options: Any) -> NDArray[Any]:
-        """Apply a compiled function that gives one array to all rows."""
-        result: NDArray[Any] = batches.in_batches(
-            function, self.machine_, rows, *arguments, **options
-        )
+    def _batched(
+        self, function: Callable[..., object], *arguments: Any, title: str = "", **options: Any
+    ) -> np.ndarray:
+        """Apply a compiled function that gives one array to all rows (`batches.in_batches`)."""
+        options["title"] = title if self.verbose else ""
+        result: np.ndarray = batches.in_batches(function, self.machine_, *arguments, **options)
         return result
 
-    def _key(self, random_state: Any) -> Array:
+    def _key(self, random_state: RandomState) -> Array:
         generator = self._random if random_state is None else generator_of(random_state)
         return jax.random.key(int(generator.randint(2**31)))
 
-    def restart_random_numbers(self) -> int:
+    def _restart_random_numbers(self) -> int:
         """Take a seed from `random_state`, and the generator that later draws come from."""
         generator = generator_of(self.random_state)
-        if generator is np.random.mtrand._rand or isinstance(
-            self.random_state, np.random.RandomState
-        ):
+        if not isinstance(self.random_state, (int, np.integer)):
             generator = np.random.RandomState(generator.randint(2**31))
-        self._random: np.random.RandomState = generator
+        self._random = generator
         # Processes that train together need the same one.
         self._seed: int = broadcast_from_first(int(self._random.randint(2**31)))
         return self._seed
@@ -225,16 +260,8 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
 
-def _check_range(name: str, value: Any, limit: float = math.inf) -> None:
-    number = check_real(name, value)
-    if not 0.0 <= number < limit:
-        raise ValueError(f"{name}={number}: expected a number in [0, {limit:g}).")
-
-
-def _check_checkpoint(checkpoint: Any, warm_start: bool) -> None:
+def _check_checkpoint(checkpoint: object, warm_start: bool) -> None:
     """Refuse a checkpoint that cannot be written, or that would be mistaken for this training."""
-    if checkpoint is None:
-        return
     if not isinstance(checkpoint, (str, os.PathLike)):
         raise TypeError(
             f"checkpoint={checkpoint!r}: expected the path of a file or None, got "
@@ -251,3 +278,46 @@ def _check_checkpoint(checkpoint: Any, warm_start: bool) -> None:
             "checkpoint: expected None with warm_start=True, which would find the checkpoint of "
             "the training before and do nothing."
         )
+
+
+def plain(value: object) -> Any:
+    """A value as JSON has it; what JSON cannot hold (a random generator) becomes None."""
+
+    def converted(item: object) -> object:
+        if isinstance(item, (np.generic, np.ndarray)):
+            return item.tolist()
+        return os.fspath(item) if isinstance(item, os.PathLike) else None
+
+    return json.loads(json.dumps(value, default=converted))
+
+
+def generator_of(random_state: RandomState) -> np.random.RandomState:
+    """Return the generator behind a random state of scikit-learn."""
+    try:
+        generator: np.random.RandomState = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state={random_state!r}: expected None, an integer from 0 to 2^32 - 1 or a "
+            f"numpy.random.RandomState."
+        ) from error
+    return generator
+
+
+def key_for(seed: int, purpose: Purpose) -> Array:
+    """Derive the key of a seed for one purpose."""
+    return jax.random.split(jax.random.key(seed), len(Purpose))[purpose]
+
+
+def numbered(arrays: Mapping[str, np.ndarray], name: str) -> list[np.ndarray]:
+    """Collect ``name.0, name.1, ...``, as many as there are."""
+    found: list[np.ndarray] = []
+    while f"{name}.{len(found)}" in arrays:
+        found.append(arrays[f"{name}.{len(found)}"])
+    return found
+
+
+def check_shapes(machine: Machine, visible_shape: list[int], hidden_shape: list[int]) -> None:
+    """Refuse arrays that make a machine of other shapes than the header says."""
+    shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
+    if shapes != [visible_shape, hidden_shape]:
+        raise ValueError(f"arrays of a machine of shapes {shapes}")

@@ -2,21 +2,27 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import wraps
-from typing import Any
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import Bool, Float, Int, PyTree
+from numpy.typing import DTypeLike
 
 from ..learning.monitor import pseudo_log_likelihood
 from ..machine import Machine, Model
 from ..sampling import evidence, gibbs
+from ..tensor import MPSBatch
+from ..tensor.arrays import RandomKey
 from ..tensor.matmul import MANY_USES
 from ..training.rows import unpacked
+from .inputs import Rows
+from .progress import progress_bar
 
 BATCH = 256
 """The most samples of one compiled call; the last call is padded."""
@@ -26,33 +32,41 @@ CALLS = 2
 """How many of those run at once: where one has work for a single core, the other has the rest."""
 BATCH_ENTRIES = 2**23
 """The most entries of a layer in such a call."""
+METHODS = ("gibbs", "mean-field", "reconstruct")
+"""How a posterior mean is found."""
+
+Kind = TypeVar("Kind", bound=Model)
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Observed = tuple[Float[Array, "n ..."], Bool[Array, "n ..."]]
+"""Visible values, and which of them were seen."""
 
 
 def in_batches(
-    function: Any,
+    function: Callable[..., object],
     machine: Model,
-    rows: Any,
-    key: Array | None = None,
-    *extra: Any,
-    observed: NDArray[np.bool_] | None = None,
+    rows: Rows | MPSBatch,
+    key: RandomKey | None = None,
+    *extra: object,
+    observed: Bool[np.ndarray, "n ..."] | None = None,
     repeats: int = 1,
     chains: bool = False,
-    show: Callable[[int], None] = lambda n_done: None,
-) -> Any:
+    title: str = "",
+) -> PyTree[np.ndarray]:
     """``function(machine, batch, key, *extra)`` of all rows, in batches of one size.
 
     Padding to one size compiles once, and makes a row's result independent of the others. For
     `chains` of many steps the size may be larger, and for few rows is the next power of two. With
-    `observed` the batch is a pair of arrays. Each row is taken `repeats` times in a row. `show` is
-    told how many rows are done.
+    `observed` the batch is a pair of arrays. Each row is taken `repeats` times in a row. A `title`
+    shows a progress bar.
     """
     n_results = len(rows) * repeats
     size = batch_size(machine)
     if chains:
         size = min(batch_size(machine, CHAINS), power_of_two(n_results))
-    dtype = machine.coupling.dtype
+    dtype = jax.tree.leaves(machine)[0].dtype
 
-    def call(number: int) -> Any:
+    def call(number: int) -> PyTree[np.ndarray]:
         start = number * size
         stop = min(start + size, n_results)
         chosen = slice(start, stop) if repeats == 1 else np.arange(start, stop) // repeats
@@ -63,19 +77,24 @@ def in_batches(
         answer = function(machine, batch, batch_key, *extra)
         return jax.tree.map(lambda part: np.asarray(part)[: stop - start], answer)
 
-    results: Any = None
+    def room(part: np.ndarray) -> np.ndarray:
+        return np.empty((n_results, *part.shape[1:]), part.dtype)
+
+    results: PyTree[np.ndarray] = None
     stop = 0
-    with ThreadPoolExecutor(CALLS) as pool:
+    bar = progress_bar(title, len(rows), "samples") if title else nullcontext()
+    with ThreadPoolExecutor(CALLS) as pool, bar as show:
         called = pool.map if chains and n_results > size else map
         try:
             for answer in called(call, range(-(-n_results // size))):
                 if results is None:
-                    results = jax.tree.map(lambda part: _room(n_results, part), answer)
+                    results = jax.tree.map(room, answer)
                 start, stop = stop, min(stop + size, n_results)
                 pairs = zip(jax.tree.leaves(results), jax.tree.leaves(answer), strict=True)
                 for result, part in pairs:
                     result[start:stop] = part
-                show(stop // repeats)
+                if show is not None:
+                    show(stop // repeats, "")
         finally:
             # After an interrupt no other call begins.
             pool.shutdown(wait=False, cancel_futures=True)
@@ -88,14 +107,14 @@ def batch_size(machine: Model, most: int | None = None) -> int:
 
 
 def power_of_two(number: int) -> int:
-    """The next one."""
+    """The next power of two."""
     return 1 << (number - 1).bit_length()
 
 
-def padded(rows: Any, size: int, dtype: Any) -> Any:
+def padded(rows: PyTree[np.ndarray], size: int, dtype: DTypeLike) -> PyTree[Array]:
     """Rows of a type on the device, an array or several, with zeros to a number of rows."""
 
-    def filled(stored: NDArray[Any]) -> Any:
+    def filled(stored: np.ndarray) -> Array:
         full = np.zeros((size, *stored.shape[1:]), dtype)
         full[: len(stored)] = stored
         return jnp.asarray(full)
@@ -103,114 +122,84 @@ def padded(rows: Any, size: int, dtype: Any) -> Any:
     return jax.tree.map(filled, rows)
 
 
-def _room(n_rows: int, part: NDArray[Any]) -> NDArray[Any]:
-    """For all rows of a result of which this is a part."""
-    return np.empty((n_rows, *part.shape[1:]), part.dtype)
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(
+    function: Callable[Concatenate[Kind, Arguments], Result],
+) -> Callable[Concatenate[Kind, Arguments], Result]:
     """A function of a machine and a batch as one program, with the plan of the largest batch."""
 
-    @eqx.filter_jit
     @wraps(function)
-    def program(machine: Model, *arguments: Any) -> Any:
-        return function(machine.planned(batch_size(machine), MANY_USES), *arguments)
+    def planned(machine: Kind, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        ready = cast("Kind", machine.planned(batch_size(machine), MANY_USES))
+        return function(ready, *args, **kwargs)
 
+    program: Callable[Concatenate[Kind, Arguments], Result] = eqx.filter_jit(planned)
     return program
 
 
-@compiled
-def probability(machine: Model, visible: Any, key: Any) -> Array:
-    """``p(H = 1 | V)``."""
-    return machine.hidden_mean(visible)
+FEATURES: dict[str, Callable[[Model, PyTree[Array], RandomKey], Array]] = {
+    "probability": compiled(lambda machine, visible, key: machine.hidden_mean(visible)),
+    "field": compiled(lambda machine, visible, key: machine.hidden_field(visible)),
+    "state": compiled(lambda machine, visible, key: machine.sample_hidden(key, visible)),
+}
+"""What `transform` computes."""
 
 
 @compiled
-def field(machine: Model, visible: Any, key: Any) -> Array:
-    """The hidden fields."""
-    return machine.hidden_field(visible)
-
-
-@compiled
-def state(machine: Model, visible: Any, key: Array) -> Array:
-    """Random hidden states."""
-    return machine.sample_hidden(key, visible)
-
-
-@compiled
-def up_and_down(machine: Model, visible: Any, key: Any) -> Any:
+def up_and_down(machine: Model, visible: PyTree[Array], key: object) -> PyTree[Array]:
     """``E[V | E[H | V]]``."""
     return machine.visible_mean(machine.hidden_mean(visible))
 
 
 @compiled
-def free_energy(machine: Machine, visible: Any, key: Any) -> Array:
+def free_energy(machine: Machine, visible: PyTree[Array], key: object) -> Float[Array, " n"]:
     """``F(V)``."""
     return machine.free_energy(visible)
 
 
 @compiled
-def pseudo_likelihood(machine: Machine, visible: Array, key: Any, units: Array) -> Array:
+def pseudo_likelihood(
+    machine: Machine, visible: Array, key: object, units: Int[Array, " k"]
+) -> Float[Array, " n"]:
     """The pseudo-log-likelihood by the conditionals of some units."""
     return pseudo_log_likelihood(machine, visible, units)
 
 
 @compiled
-def chain(machine: Machine, visible: Array, key: Array, n_gibbs: int) -> Array:
+def chain(machine: Machine, visible: Array, key: RandomKey, n_gibbs: int) -> Array:
     """Gibbs steps."""
     return gibbs(key, machine, visible, n_gibbs)
 
 
-Observed = tuple[Array, Array]
-"""Visible values, and which of them were seen."""
-
-
 @compiled
-def draw(machine: Model, batch: Observed, key: Array, noise: Any, n_gibbs: Array) -> Array:
+def draw(
+    machine: Model, batch: Observed, key: RandomKey, noise: Array | None, n_gibbs: Array
+) -> Array:
     """A draw from ``p(V | evidence)``."""
     return evidence.posterior_sample(key, *evidence.observe(machine, *batch, noise), n_gibbs)
 
 
-Answer = Array | tuple[Array, Array]
-"""The mean of each unit, or that and its standard deviation."""
+@compiled
+def posterior(
+    machine: Model,
+    batch: Observed,
+    key: RandomKey | None,
+    noise: Array | None,
+    n_gibbs: Array,
+    method: str,
+    return_std: bool,
+) -> Array | tuple[Array, Array]:
+    """The posterior mean of each unit by one of `METHODS`, or that and its standard deviation."""
+    noisy, known = evidence.observe(machine, *batch, noise)
+    if method == "reconstruct":
+        answer = evidence.reconstruct(machine, known, batch[1])
+    elif method == "mean-field" or key is None:
+        answer = evidence.mean_field(noisy, known, n_gibbs)
+    else:
+        answer = evidence.posterior_average(key, noisy, known, n_gibbs)
+    return (answer.mean, jnp.sqrt(answer.variance)) if return_std else answer.mean
 
 
 @compiled
-def average(
-    machine: Model, batch: Observed, key: Array, noise: Any, n_gibbs: Array, return_std: bool
-) -> Answer:
-    """The posterior mean by Gibbs sampling."""
-    machine, known = evidence.observe(machine, *batch, noise)
-    return _answer(evidence.posterior_average(key, machine, known, n_gibbs), return_std)
-
-
-@compiled
-def mean_field(
-    machine: Model, batch: Observed, key: Any, noise: Any, n_gibbs: Array, return_std: bool
-) -> Answer:
-    """The posterior mean by mean-field theory."""
-    machine, known = evidence.observe(machine, *batch, noise)
-    return _answer(evidence.mean_field(machine, known, n_gibbs), return_std)
-
-
-@compiled
-def reconstruct(
-    machine: Model, batch: Observed, key: Any, noise: Any, n_gibbs: Any, return_std: bool
-) -> Answer:
-    """One pass up and down."""
-    known = evidence.observe(machine, *batch, noise)[1]
-    return _answer(evidence.reconstruct(machine, known, batch[1]), return_std)
-
-
-def _answer(posterior: evidence.Posterior, return_std: bool) -> Answer:
-    return (posterior.mean, jnp.sqrt(posterior.variance)) if return_std else posterior.mean
-
-
-@compiled
-def noise_level(machine: Model, batch: Observed, key: Array) -> Array:
+def noise_level(machine: Model, batch: Observed, key: RandomKey) -> Float[Array, ""]:
     """The noise that explains a batch best."""
     return evidence.estimate_noise(key, machine, *batch)
-
-
-FEATURES = {"probability": probability, "field": field, "state": state}
-METHODS = {"gibbs": average, "mean-field": mean_field, "reconstruct": reconstruct}

@@ -15,10 +15,9 @@ from ..sampling.deep import belief_bound, belief_sample
 from ..tensor.arrays import HostTensor
 from ..tensor.check import check_integer
 from . import batches
+from .base import Purpose, RandomState, key_for
 from .deep import DeepEstimator, MPOLayers
 from .model_file import ESTIMATORS
-from .progress import sample_bar
-from .seeds import Purpose, key_for
 
 N_BOUND_SAMPLES = 100
 """The passes up that the bound of a deep belief network is averaged over."""
@@ -57,7 +56,7 @@ class DBN(DeepEstimator):
         return network.stack
 
     def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: object = None
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: RandomState = None
     ) -> NDArray[np.floating]:
         """Draw samples of the model, ``(n_samples, *visible_shape)``.
 
@@ -68,8 +67,7 @@ class DBN(DeepEstimator):
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         key = self._key(random_state)
-        with sample_bar("sample", n_samples, bool(self.verbose)) as show:
-            return self._batched(dreams, rows, key, steps, chains=True, show=show)
+        return self._batched(dreams, rows, key, steps, chains=True, title="sample")
 
     def score_samples(self, X: object) -> NDArray[np.floating]:
         """Estimate a lower bound on ``log p(V)`` of each sample.
@@ -81,18 +79,18 @@ class DBN(DeepEstimator):
         bounds = self._batched(bound, self._rows(X), key_for(self._seed, Purpose.NOISE))
         return self._less_log_partition(bounds)
 
-    def undirected_machine(self) -> tuple[Machine, HostTensor | None]:
+    def _undirected_machine(self) -> tuple[Machine, HostTensor | None]:
         """Give the machine on top, and the base bias of the data if it is the only one."""
         base = getattr(self, "base_bias_", None)
         return self.machine_.top, None if self.machine_.generation else base
 
-    def named_machines(self) -> dict[str, Machine]:
+    def _named_machines(self) -> dict[str, Machine]:
         """List the machines that are kept in a file, by name."""
         sides = {"recognition": self.machine_.recognition, "generation": self.machine_.generation}
         below = {f"{s}.{k}.": m for s, side in sides.items() for k, m in enumerate(side)}
         return {**below, "top.": self.machine_.top}
 
-    def set_named_machines(self, machines: dict[str, Machine]) -> None:
+    def _set_named_machines(self, machines: dict[str, Machine]) -> None:
         """Become a fitted estimator around the machines of a file."""
         up, down = (
             tuple(machines[f"{side}.{k}."] for k in range(len(machines) // 2))

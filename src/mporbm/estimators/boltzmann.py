@@ -2,26 +2,36 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import partial
+from typing import Any, NamedTuple, Self, cast
 
 import equinox as eqx
+import jax
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning import (
+    NEGATIVE_PHASES,
     SCHEMES,
+    Algorithm,
+    LearningState,
     LogLikelihood,
     Objective,
     Rates,
     Scheme,
+    UpdateRule,
     automatic_rates,
 )
 from ..learning.start import starting_machine
-from ..machine import COUPLINGS, UNITS
+from ..machine import COUPLINGS, UNITS, Machine, Model
+from ..tensor import MPSBatch
+from ..tensor.arrays import AnyArray, HostTensor
 from ..tensor.check import check_integer, check_shape
 from ..tensor.index import Order
 from ..training import ArraySource, Specification, StreamSource, Training, TrainingConfig
@@ -29,13 +39,27 @@ from ..training import checkpoint as checkpoints
 from ..training.checkpoint import Progress
 from ..training.sources import Source
 from . import inputs
-from .algorithm import build_algorithm, training_identity
-from .base import EstimatorBase
-from .progress import progress_bar
-from .seeds import Purpose, key_for
+from .base import EstimatorBase, Purpose, key_for, plain
+from .progress import epoch_text, progress_bar
 
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 """The most samples, and entries of them, that the start and the automatic rate look at."""
+NOT_PART_OF_A_TRAINING = {
+    *("n_iter", "verbose", "checkpoint", "checkpoint_interval", "feature", "output"),
+    *("random_state", "warm_start"),
+}
+"""Parameters that may change between a checkpoint and the training that goes on from it."""
+Samples = ArrayLike | MPSBatch | inputs.Stream
+Specify = Callable[[int, Source], Specification]
+"""From a seed and the data to a training."""
+
+
+class Continuation(NamedTuple):
+    """What `partial_fit` goes on from; `rate_factor` is what back-offs made of the rates."""
+
+    state: LearningState
+    rates: Rates
+    rate_factor: float
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,7 +75,9 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     # Fitting
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, *, X_val: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self, X: Samples, y: object = None, *, X_val: Samples | None = None, **fit_params: object
+    ) -> Self:
         """Learn the distribution of X.
 
         Parameters
@@ -71,26 +97,11 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             because scikit-learn then demands that weights equal repetitions exactly, which no
             random training can promise.
         """
-        return self.fit_specified(X, X_val, take_weight(fit_params), self._specify_start, y)
+        return self._fit_specified(X, X_val, inputs.take_weight(fit_params), self._specify_start, y)
 
-    def fit_specified(
-        self,
-        X: Any,
-        X_val: Any,
-        weight: Any,
-        specify: Callable[[int, Source], Specification],
-        y: Any = None,
+    def partial_fit(
+        self, X: Samples, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Train as a function of the seed and the data specifies; else as `fit`."""
-        self.check_parameters()
-        source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
-        source, validation = self._split(source, X_val)
-        return self._train(source, validation, specify, rows, y)
-
-    def _specify_start(self, seed: int, source: Source) -> Specification:
-        return self.specify(self.start(seed, source), source, seed)
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one pass over some more samples, in their order.
 
         Velocity and chains go on from call to call. ``learning_rate="auto"`` is settled by the
@@ -102,157 +113,161 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         source, _ = self._source(X, sample_weight, n_iter=1, reset=first)
         return self._train_once(source)
 
+    def _fit_specified(
+        self, X: object, X_val: object, weight: object, specify: Specify, y: object = None
+    ) -> Self:
+        """Train as a function of the seed and the data specifies; else as `fit`."""
+        self.check_parameters()
+        source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
+        source, validation = self._split(source, X_val)
+        return self._train(source, validation, specify, rows, y)
+
     def _train(
-        self,
-        source: Source,
-        validation: Source | None,
-        specify: Callable[[int, Source], Specification],
-        rows: Any,
-        y: Any,
+        self, source: Source, validation: Source | None, specify: Specify, rows: object, y: object
     ) -> Self:
         """Train from the beginning or a checkpoint; callbacks are told the rows and y."""
         with checkpoints.owned(self.checkpoint):
-            seed = self.restart_random_numbers()
-            goes_on = bool(self.checkpoint) and checkpoints.exists(self.checkpoint)
-            if self.random_state is None and goes_on:
+            seed = self._restart_random_numbers()
+            path = self.checkpoint if self.random_state is None else None
+            if path and checkpoints.exists(path):
                 # Any seed will do, so also that of a training to go on with.
-                seed = self._seed = checkpoints.saved_seed(self.checkpoint)
-            self._run(Training(specify(seed, source), source, validation), rows, y)
+                seed = self._seed = checkpoints.saved_seed(path)
+            self._run(Training(specify(seed, source), source, validation), X=rows, y=y)
         return self
 
-    def _train_once(self, source: Source) -> Self:
-        """Train for one epoch, from where the last call has left off."""
-        if not hasattr(self, "machine_"):
-            seed = self.restart_random_numbers()
-            self.n_iter_: int = 0
-            self.history_: list[dict[str, Any]] = []
-            self.set_machine(self.start(seed, source))
-        progress = Progress(
-            epoch=self.n_iter_,
-            rate_factor=getattr(self, "_rate_factor", 1.0),
-            history=list(self.history_),
-        )
-        rates = getattr(self, "_rates", None) if self.learning_rate == "auto" else None
-        specification = self.specify(
-            self.machine_, source, self._seed, rates=rates, epoch=self.n_iter_
-        )
-        continued = getattr(self, "_state", None)
-        training = Training(specification, source, continued=continued, progress=progress)
-        try:
-            training.run()
-        finally:
-            self._keep(training)
-        return self
-
-    def _run(self, training: Training, rows: Any, y: Any) -> None:
+    def _run(self, training: Training, **data: object) -> None:
         """Run a training under scikit-learn's callbacks and a progress bar."""
+        data["estimator"] = self
+        learnt = partial(self._learnt, training)
         context = self._init_callback_context(max_subtasks=self.n_iter)
-        context.call_on_fit_task_begin(estimator=self, X=rows, y=y)
-        headline = self._headline(training)
-        with progress_bar(type(self).__name__, self.n_iter, bool(self.verbose), headline) as show:
+        context.call_on_fit_task_begin(**data)
+        bar: AbstractContextManager[Callable[[int, str], None] | None] = nullcontext()
+        if self.verbose and jax.process_index() == 0:
+            headline = self._headline(training)
+            bar = progress_bar(type(self).__name__, self.n_iter, "epochs", headline)
+        with bar as show:
 
             def on_epoch(training: Training) -> bool:
-                show(training.progress.history[-1])
+                if show is not None:
+                    entry = training.progress.history[-1]
+                    show(cast("int", entry["epoch"]), epoch_text(entry))
                 task = context.subcontext(task_name="epoch")
-                task.call_on_fit_task_begin(estimator=self, X=rows, y=y)
-                stop: bool = task.call_on_fit_task_end(
-                    estimator=self,
-                    X=rows,
-                    y=y,
-                    reconstruction_attributes=lambda: self._learnt(training),
-                )
-                return stop
+                task.call_on_fit_task_begin(**data)
+                return bool(task.call_on_fit_task_end(**data, reconstruction_attributes=learnt))
 
             try:
                 training.run(on_epoch)
             finally:
-                self._keep(training)
-        context.call_on_fit_task_end(
-            estimator=self, X=rows, y=y, reconstruction_attributes=lambda: self._learnt(training)
-        )
+                self.__dict__.update(learnt())
+        context.call_on_fit_task_end(**data, reconstruction_attributes=learnt)
+
+    def _train_once(self, source: Source) -> Self:
+        """Train for one epoch, from where the last call has left off."""
+        if not hasattr(self, "machine_"):
+            seed = self._restart_random_numbers()
+            self.n_iter_: int = 0
+            self.history_: list[dict[str, Any]] = []
+            self.set_machine(self._start(seed, source))
+        state, rates, factor = getattr(self, "_continuation", (None, None, 1.0))
+        rates, epoch = rates if self.learning_rate == "auto" else None, self.n_iter_
+        specification = self._specify(self.machine_, source, self._seed, rates=rates, epoch=epoch)
+        progress = Progress(epoch, rate_factor=factor, history=list(self.history_))
+        training = Training(specification, source, continued=state, progress=progress)
+        try:
+            training.run()
+        finally:
+            self.__dict__.update(self._learnt(training))
+        return self
 
     # Data
 
-    def _source(self, X: Any, weight: Any, *, n_iter: int, reset: bool) -> tuple[Source, Any]:
+    def _goes_on(self) -> bool:
+        """Whether `fit` goes on from what was learnt, which other shapes could not."""
+        if not (self.warm_start and hasattr(self, "machine_")):
+            return False
+        hidden = None if self.hidden_shape is None else self._resolved_hidden_shape()
+        for name, asked in (("visible_shape", self.visible_shape), ("hidden_shape", hidden)):
+            learnt = getattr(self, f"{name}_")
+            if asked is not None and tuple(asked) != learnt:
+                raise ValueError(
+                    f"{name}={asked}: expected {learnt}, to go on from what was learnt "
+                    f"(warm_start=True)."
+                )
+        return True
+
+    def _source(
+        self, X: object, weight: object, *, n_iter: int, reset: bool
+    ) -> tuple[Source, PyTree]:
         """Check X and its weights; also give the rows themselves if X is an array."""
+        seen = {"reset": reset and not self._goes_on()}
+
+        def check(piece: object, shared: bool = False) -> Any:
+            rows = inputs.check_rows(self, piece, reset=seen["reset"])
+            seen["reset"] = False
+            inputs.check_values(rows, self.visible_units, shared=shared)
+            return rows
+
         if not inputs.is_stream(X):
-            rows = inputs.check_rows(self, X, reset=reset)
-            inputs.check_values(rows, self.visible_units, shared=True)
+            rows = check(X, shared=True)
             return ArraySource(rows, inputs.check_weights(weight, len(rows))), rows
         if weight is not None:
             raise ValueError("sample_weight: expected None for a stream of samples.")
-        seen = {"reset": reset}
-
-        def check(piece: Any) -> NDArray[Any]:
-            rows: NDArray[Any] = inputs.check_rows(self, piece, reset=seen["reset"])
-            seen["reset"] = False
-            inputs.check_values(rows, self.visible_units)
-            return rows
-
         again = not isinstance(X, Iterator)
         source = StreamSource(inputs.restart(X, n_iter), check, restartable=again)
         if n_iter > 1 or reset:
             source.head(1)
         return source, None
 
-    def _split(self, source: Source, X_val: Any) -> tuple[Source, Source | None]:
+    def _split(self, source: Source, X_val: object) -> tuple[Source, Source | None]:
         """Take the samples that early stopping sets aside out of a source."""
-        if X_val is not None:
-            try:
-                rows = inputs.check_rows(self, X_val, reset=False)
-                inputs.check_values(rows, self.visible_units)
-            except ValueError as error:
-                raise ValueError(f"X_val: {error}") from error
-            return source, ArraySource(rows)
-        if not self.early_stopping:
-            return source, None
-        return source.split(self.validation_fraction)
+        if X_val is None:
+            return source.split(self.validation_fraction) if self.early_stopping else (source, None)
+        try:
+            rows = inputs.check_rows(self, X_val, reset=False)
+            inputs.check_values(rows, self.visible_units)
+        except ValueError as error:
+            raise ValueError(f"X_val: {error}") from error
+        return source, ArraySource(rows)
 
-    def _measured(self, source: Source) -> Any:
+    def _measured(self, source: Source) -> PyTree[AnyArray]:
         """Some samples, as many as fit into memory."""
         n_rows = MEASURED_ENTRIES // math.prod(self.visible_shape_)
         return source.head(max(min(n_rows, MEASURED_ROWS), 16))
 
     # From parameters to a specification
 
-    def start(self, seed: int, source: Source) -> Any:
+    def _specify_start(self, seed: int, source: Source) -> Specification:
+        return self._specify(self._start(seed, source), source, seed)
+
+    def _start(self, seed: int, source: Source) -> Machine:
         """Begin with small weights or, with `warm_start`, with those that are there."""
         # The samples come as they are: a coding that came with a model file is not theirs.
         self.__dict__.pop("coding_", None)
-        if not (self.warm_start and hasattr(self, "machine_")):
-            return self._new_machine(seed, self._measured(source))
-        if self.data_shape() != self.visible_shape_:
-            raise ValueError(
-                f"X: expected samples of shape {self.data_shape()} to go on from what was learnt "
-                f"(warm_start=True), got {self.visible_shape_}."
-            )
-        hidden = self.hidden_shape_
-        if self.hidden_shape is not None and self.resolved_hidden_shape() != hidden:
-            raise ValueError(
-                f"hidden_shape={self.hidden_shape}: expected {hidden}, to go on from what was "
-                f"learnt (warm_start=True)."
-            )
-        self._note_base_bias(self._measured(source))
-        return self.machine_
+        rows = self._measured(source)
+        if not self._goes_on():
+            return self._new_machine(seed, rows)
+        self._note_base_bias(rows)
+        machine: Machine = self.machine_
+        return machine
 
-    def _new_machine(self, seed: int, rows: Any) -> Any:
+    def _new_machine(self, seed: int, rows: PyTree[AnyArray]) -> Machine:
         """Build the machine that training starts with, from some samples."""
         self._note_base_bias(rows)
         return starting_machine(
             COUPLINGS[self.coupling],
             rows,
-            self.resolved_hidden_shape(),
+            self._resolved_hidden_shape(),
             UNITS[self.visible_units](),
             self.base_bias_ if self.init == "data" else None,
             seed=seed,
             key=key_for(seed, Purpose.WEIGHTS),
-            options=self.coupling_options(),
+            options=self._coupling_options(),
         )
 
-    def _note_base_bias(self, rows: Any) -> None:
+    def _note_base_bias(self, rows: PyTree[AnyArray]) -> None:
         self.base_bias_ = UNITS[self.visible_units]().base_bias(rows)
 
-    def resolved_hidden_shape(self) -> tuple[int, ...]:
+    def _resolved_hidden_shape(self) -> tuple[int, ...]:
         """Give the hidden shape asked for, or a third of each visible mode."""
         if self.hidden_shape is None:
             return tuple(-(-size // 3) for size in self.visible_shape_)
@@ -260,31 +275,27 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             return (check_integer("hidden_shape", self.hidden_shape),)
         return check_shape("hidden_shape", self.hidden_shape)
 
-    def coupling_options(self) -> dict[str, Any]:
+    def _coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with besides both shapes."""
         return {}
 
-    def scheme_options(self) -> dict[str, Any]:
-        """List what the scheme is built with."""
-        return {}
-
-    def build_objective(self, rates: Rates) -> Objective:
+    def _build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""
         return LogLikelihood()
 
-    def build_scheme(self) -> Scheme:
+    def _build_scheme(self) -> Scheme:
         """Build the scheme; with a single factor there is no choice."""
-        return SCHEMES.build(getattr(self, "scheme", "su"), self.scheme_options())
+        return SCHEMES[getattr(self, "scheme", "su")]()
 
-    def initial_rates(self, source: Source, machine: Any, n_updates: int | None) -> Rates:
+    def _initial_rates(self, source: Source, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones."""
         if self.learning_rate != "auto":
             return Rates(self.learning_rate, self.learning_rate)
         return automatic_rates(self._measured(source), n_updates)
 
-    def specify(
+    def _specify(
         self,
-        machine: Any,
+        machine: Model,
         source: Source,
         seed: int,
         *,
@@ -294,47 +305,64 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         epoch: int | None = None,
     ) -> Specification:
         """Specify the training of a machine; `epoch` is the only one that `partial_fit` adds."""
-        scheme, partial_fit = scheme or self.build_scheme(), epoch is not None
+        scheme, partial_fit = scheme or self._build_scheme(), epoch is not None
         batch_size = self.batch_size
         if isinstance(source, ArraySource) and not partial_fit:
             batch_size = min(batch_size, len(source.used))
         if rates is None:
-            n_batches = None if partial_fit else source.n_batches(batch_size)
-            n_updates = None
-            if n_batches is not None:
-                n_updates = self.n_iter * n_batches * len(scheme.groups(machine))
-            rates = self.initial_rates(source, machine, n_updates)
-        checkpoint = None if partial_fit or self.checkpoint is None else os.fspath(self.checkpoint)
+            n_updates = None if partial_fit else source.n_batches(batch_size)
+            if n_updates is not None:
+                n_updates *= self.n_iter * len(scheme.groups(machine))
+            rates = self._initial_rates(source, n_updates)
+        gauge = getattr(self, "gauge", None) is not None
+        options: dict[str, object] = {"n_gibbs": self.n_gibbs, "gauge": gauge}
+        options |= {"learning_rate": rates.coupling, "bias_rate": rates.bias}
+        negative_phase = NEGATIVE_PHASES.build(self.negative_phase, options)
+        target = self.sparsity_target
+        rule = UpdateRule(
+            gauge=gauge,
+            momentum=self.momentum,
+            weight_decay=self.weight_decay,
+            sparsity_target=0.0 if target is None else target,
+            sparsity_cost=0.0 if target is None else self.sparsity_cost,
+        )
+        objective = objective or self._build_objective(rates)
+        algorithm = Algorithm(scheme, negative_phase, rule, objective)
         config = TrainingConfig(
             n_iter=self.n_iter if epoch is None else epoch + 1,
             batch_size=batch_size,
             schedule="constant" if partial_fit else self.schedule,
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
             on_divergence=self.on_divergence,
-            checkpoint=checkpoint,
+            checkpoint=None if partial_fit or not self.checkpoint else os.fspath(self.checkpoint),
             checkpoint_interval=self.checkpoint_interval,
             shuffle=not partial_fit,
         )
-        algorithm = build_algorithm(self, scheme, objective or self.build_objective(rates), rates)
-        return Specification(machine, algorithm, rates, config, seed, training_identity(self))
+        return Specification(machine, algorithm, rates, config, seed, self._identity())
+
+    def _identity(self) -> dict[str, object]:
+        """Say what a checkpoint must have been made with to go on from it."""
+        left_out = NOT_PART_OF_A_TRAINING
+        # Where rates, or what is dropped, depend on the number of epochs, it is another training.
+        changing = self.schedule != "constant" or self.learning_rate == "auto"
+        if changing or getattr(self, "scheme", None) == "two-site":
+            left_out = left_out - {"n_iter"}
+        parameters: dict[str, object] = plain(self.get_params(deep=False))
+        kept = {name: value for name, value in parameters.items() if name not in left_out}
+        return {"class": type(self).__name__, **kept}
 
     # What was learnt
 
-    def _keep(self, training: Training) -> None:
-        for name, value in self._learnt(training).items():
-            setattr(self, name, value)
-
-    def _learnt(self, training: Training) -> dict[str, Any]:
+    def _learnt(self, training: Training) -> dict[str, object]:
         """List the fitted attributes as a training leaves them."""
         machine = training.algorithm.scheme.finish(training.machine)
+        state = eqx.tree_at(lambda s: s.machine, training.state, training.machine)
         return {
             "machine_": machine,
             "n_iter_": training.progress.epoch,
             "history_": list(training.progress.history),
             "_n_features_out": math.prod(machine.hidden_shape),
-            "_state": eqx.tree_at(lambda s: s.machine, training.state, training.machine),
-            "_rates": training.rates,
-            "_rate_factor": training.progress.rate_factor,
+            "_continuation": Continuation(state, training.rates, training.progress.rate_factor),
         }
 
     def _headline(self, training: Training) -> str:
@@ -342,7 +370,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         way = training.machine.coupling.describe(training.config.batch_size)
         return f"{type(self).__name__}: {way}"
 
-    def weight_matrix(self, order: Order = "C") -> NDArray[Any]:
+    def weight_matrix(self, order: Order = "C") -> HostTensor:
         """Form W as a matrix, visible by hidden units.
 
         In C order ``X.reshape(n, -1) @ weight_matrix() + hidden_bias_.ravel()`` is the hidden
@@ -352,27 +380,16 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         return np.asarray(self.machine_.coupling.to_matrix(order))
 
     @property
-    def visible_bias_(self) -> NDArray[Any]:
+    def visible_bias_(self) -> HostTensor:
         """B, of shape visible_shape."""
         return np.asarray(self._fitted_machine("visible_bias_").visible_bias)
 
     @property
-    def hidden_bias_(self) -> NDArray[Any]:
+    def hidden_bias_(self) -> HostTensor:
         """C, of shape hidden_shape."""
         return np.asarray(self._fitted_machine("hidden_bias_").hidden_bias)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # Pickles hold what was learnt, not what training would need to go on.
-        state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_state", "_rates")}
-
-
-def take_weight(fit_params: dict[str, Any]) -> Any:
-    """Take the sample weights out of the other keywords of `fit`, and refuse what is left."""
-    weight = fit_params.pop("sample_weight", None)
-    if fit_params:
-        raise TypeError(
-            f"fit: expected the keywords X_val and sample_weight, got "
-            f"{', '.join(sorted(fit_params))}."
-        )
-    return weight
+        state: dict[str, object] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_continuation"}

@@ -18,7 +18,7 @@ from ..learning import Objective, Rates
 from ..learning.classification import Classification
 from ..learning.rates import label_rates
 from ..learning.start import with_unit_fields
-from ..machine import Machine, Model, labelled_machine
+from ..machine import Machine, labelled_machine
 from ..machine.layered import layered, stack_of
 from ..tensor import MPO
 from ..tensor.arrays import AnyArray
@@ -28,11 +28,11 @@ from ..tensor.ranks import Boundary
 from ..training import ArraySource, LabelledRows
 from ..training.rows import unpacked
 from ..training.sources import Source
-from . import inputs, label_batches, model_file
-from .boltzmann import BoltzmannEstimator, take_weight
+from . import inputs, label_batches
+from .base import RandomState
+from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
-from .machines import check_factorwise
 from .model_file import ESTIMATORS
 from .mporbm import resolve_ranks
 
@@ -50,7 +50,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     generative_weight: float = 0.01
     n_iter: int = 100
 
-    FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = label_batches.FEATURES
+    _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = label_batches.FEATURES
 
     # Fitting
 
@@ -81,7 +81,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
             `MPORBM.fit`.
         """
         self.check_parameters()
-        weight = take_weight(fit_params)
+        weight = inputs.take_weight(fit_params)
         known = self.classes_ if self.warm_start and hasattr(self, "machine_") else None
         source, rows = self._labelled_source(X, y, weight, known, reset=True)
         source, validation = self._split(source, X_val)
@@ -155,9 +155,9 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     # From parameters to a specification
 
-    def start(self, seed: int, source: Source) -> Machine:
+    def _start(self, seed: int, source: Source) -> Machine:
         """Begin with small weights or, with `warm_start`, with those that are there."""
-        machine: Machine = super().start(seed, source)
+        machine: Machine = super()._start(seed, source)
         if self.warm_start and hasattr(self, "machine_"):
             return machine
         assert isinstance(source, ArraySource)
@@ -172,21 +172,21 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
             bias = np.log((counts + 0.5) / (counts + 0.5).sum())
         return labelled_machine(machine, weights, bias)
 
-    def initial_rates(self, source: Source, machine: Model, n_updates: int | None) -> Rates:
+    def _initial_rates(self, source: Source, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones for the objective."""
         if self.objective == "generative" or self.learning_rate != "auto":
-            return super().initial_rates(source, machine, n_updates)
+            return super()._initial_rates(source, n_updates)
         return label_rates(self._measured(source), self._share_of_generative())
 
-    def resolved_hidden_shape(self) -> tuple[int, ...]:
+    def _resolved_hidden_shape(self) -> tuple[int, ...]:
         """Give the hidden shape asked for, or as many units as are visible, up to some hundred."""
         if self.hidden_shape is not None:
-            return super().resolved_hidden_shape()
+            return super()._resolved_hidden_shape()
         visible = self.visible_shape_
         share = min((MOST_HIDDEN / math.prod(visible)) ** (1.0 / len(visible)), 1.0)
         return tuple(math.ceil(share * size) for size in visible)
 
-    def build_objective(self, rates: Rates) -> Objective:
+    def _build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""
         share = self._share_of_generative()
         weight = None if share is None else jnp.asarray(share, float)
@@ -226,7 +226,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         n_samples: int = 1,
         y: ArrayLike | None = None,
         n_gibbs: int = 1000,
-        random_state: object = None,
+        random_state: RandomState = None,
     ) -> NDArray[np.floating]:
         """Draw samples of the model as `MPORBM.sample` does, ``(n_samples, *visible_shape)``.
 
@@ -253,7 +253,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     # What was learnt
 
-    def data_shape(self) -> tuple[int, ...]:
+    def _data_shape(self) -> tuple[int, ...]:
         """Give the shape of the samples without their label."""
         return layered(self.machine_).shapes[0]
 
@@ -285,7 +285,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     @property
     def label_weights_(self) -> NDArray[np.floating]:
         """U, of shape ``(n_classes, *hidden_shape)``."""
-        arrays = self.machine_arrays(self._fitted_machine("label_weights_"))
+        arrays = self._machine_arrays(self._fitted_machine("label_weights_"))
         return np.asarray(arrays["label_weights"])
 
     @property
@@ -293,18 +293,18 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         """d, of shape (n_classes,)."""
         return np.asarray(stack_of(self._fitted_machine("label_bias_"))[1].hidden_bias)
 
-    def machine_arrays(self, machine: Machine) -> dict[str, AnyArray]:
+    def _machine_arrays(self, machine: Machine) -> dict[str, AnyArray]:
         """List the parameters of a machine by the names that files have for them."""
         lowest, top = stack_of(machine)
         weights = np.moveaxis(np.asarray(top.coupling.factors[0]), -1, 0)
-        own = model_file.machine_arrays(lowest)
+        own = super()._machine_arrays(lowest)
         return {**own, "label_weights": weights, "label_bias": top.hidden_bias}
 
-    def machine_from_arrays(
+    def _machine_from_arrays(
         self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
     ) -> Machine:
-        """Build a machine from what `machine_arrays` listed."""
-        machine = super().machine_from_arrays(arrays, visible_shape, hidden_shape)
+        """Build a machine from what `_machine_arrays` listed."""
+        machine = super()._machine_from_arrays(arrays, visible_shape, hidden_shape)
         return labelled_machine(machine, arrays["label_weights"], arrays["label_bias"])
 
 
@@ -375,16 +375,9 @@ class MPOClassRBM(ClassifierBase):
 
     coupling: ClassVar[str] = "mpo"
 
-    def check_parameters(self) -> None:
-        """Refuse parameters that no training can have, before it begins."""
-        super().check_parameters()
-        check_factorwise(self.scheme)
-        if np.ndim(self.rank) == 0:
-            check_integer("rank", self.rank)
-
-    def coupling_options(self) -> dict[str, object]:
+    def _coupling_options(self) -> dict[str, object]:
         """List what the coupling is built with besides both shapes."""
-        hidden = self.resolved_hidden_shape()
+        hidden = self._resolved_hidden_shape()
         ranks = resolve_ranks(self.rank, self.visible_shape_, hidden, self.boundary)
         return {"rank": ranks, "boundary": self.boundary}
 

@@ -13,13 +13,13 @@ import numpy as np
 from jax import Array
 
 from ..learning import Objective, Scheme
-from ..machine import COUPLINGS, UNITS, Machine, Model
+from ..machine import UNITS, Machine, Model, Units
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
 from ..tensor.ranks import Boundary
 from ..training import Specification
 from ..training.sources import Source
-from . import batches, inputs, model_file
-from .boltzmann import BoltzmannEstimator, take_weight
+from . import batches, inputs
+from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
 from .machines import RBM
@@ -43,7 +43,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
     hidden_shapes: object = field(default=None, kw_only=False)
     n_iter_fine_tuning: int = 50
 
-    is_deep: ClassVar[bool] = True
+    _is_deep: ClassVar[bool] = True
     coupling: ClassVar[str] = "dense"
     _LAYER: ClassVar[type[BoltzmannEstimator]] = RBM
     """The estimator that trains a layer."""
@@ -78,7 +78,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         sample_weight : array of shape (n,), optional
             The weight of each sample, as for `MPORBM`.
         """
-        weight = take_weight(fit_params)
+        weight = inputs.take_weight(fit_params)
         self.check_parameters()
         if inputs.is_stream(X):
             raise ValueError(
@@ -126,14 +126,14 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
     ) -> Specification:
         """Specify the training of one of the layers: that of a machine alone."""
-        return layer.specify(layer.start(seed, source), source, seed)
+        return layer._specify(layer._start(seed, source), source, seed)
 
     def _specify_fine_tuning(
         self, machine: Model, learner: BoltzmannEstimator, seed: int, source: Source
     ) -> Specification:
         """Let all layers learn together."""
         scheme, objective = self._FINE_TUNING
-        together = learner.specify(machine, source, seed, scheme=scheme(), objective=objective())
+        together = learner._specify(machine, source, seed, scheme=scheme(), objective=objective())
         leaves = b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(machine))
         identity = {**together.identity, "class": "fine-tuning", "start": zlib.crc32(leaves)}
         return together._replace(identity=identity)
@@ -152,14 +152,14 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         if self.checkpoint is not None:
             own["checkpoint"] = f"{os.fspath(self.checkpoint)}.{stage.replace(' ', '-')}"
         learner = self._learner(**own)
-        learner.fit_specified(*data, partial(specify, learner))
+        learner._fit_specified(*data, partial(specify, learner))
         self.history_ += [{**entry, "stage": stage} for entry in learner.history_]
         return learner
 
     def _learner(self, **own: object) -> BoltzmannEstimator:
         """Build the estimator of a layer, with the parameters that it shares with this one."""
         learner: BoltzmannEstimator = self._LAYER().set_params(
-            **{**self.shared_parameters(self._LAYER), **own}
+            **{**self._shared_parameters(self._LAYER), **own}
         )
         return learner
 
@@ -184,7 +184,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     # What was learnt
 
-    def data_shape(self) -> tuple[int, ...]:
+    def _data_shape(self) -> tuple[int, ...]:
         """Give the shape of the samples that the model was made for."""
         return self.layers_[0].visible_shape
 
@@ -193,17 +193,9 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         """The shape of the last layer."""
         return self.layers_[-1].hidden_shape
 
-    def machine_from_arrays(
-        self,
-        arrays: dict[str, np.ndarray],
-        visible_shape: list[int],
-        hidden_shape: list[int],
-    ) -> Machine:
-        """Build a layer from what `machine_arrays` listed; above the first, units are binary."""
-        units = UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
-        return model_file.machine_from_arrays(
-            COUPLINGS[self.coupling], units, arrays, visible_shape, hidden_shape
-        )
+    def _units_in_file(self, arrays: dict[str, np.ndarray]) -> type[Units]:
+        """Say which visible units a layer of a file has; above the first, they are binary."""
+        return UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -68,7 +68,7 @@ class DBM(DeepEstimator):
     n_gibbs: int = 5
     schedule: Schedule = "linear"
 
-    FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = TOP_FEATURES
+    _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = TOP_FEATURES
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (Simultaneous, MeanFieldBound)
 
     def _stack_machines(self, stack: tuple[Machine, ...]) -> Machine:
@@ -118,11 +118,11 @@ class DBM(DeepEstimator):
         """
         return self._less_log_partition(self._batched(mean_field_bound, self._rows(X)))
 
-    def named_machines(self) -> dict[str, Machine]:
+    def _named_machines(self) -> dict[str, Machine]:
         """List the machines that are kept in a file, by name."""
         return {f"layer.{k}.": machine for k, machine in enumerate(self.layers_)}
 
-    def set_named_machines(self, machines: dict[str, Machine]) -> None:
+    def _set_named_machines(self, machines: dict[str, Machine]) -> None:
         """Become a fitted estimator around the machines of a file."""
         self.set_machine(deep_boltzmann([machines[f"layer.{k}."] for k in range(len(machines))]))
 

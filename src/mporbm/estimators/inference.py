@@ -7,33 +7,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
+from jaxtyping import Bool, Float, Shaped
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..tensor.arrays import HostTensor
 from ..tensor.check import check_choice, check_integer, check_real
 from . import batches, inputs
-from .base import EstimatorBase
-from .progress import sample_bar
-from .seeds import Purpose, key_for
+from .base import EstimatorBase, Purpose, RandomState, key_for
 
 LEAST_NOISE = 1e-15
 """Noise below it is taken as this much: its square must not vanish in single precision."""
 N_MEASURED_ROWS = 1024
 """The most samples from which noise is estimated."""
+Samples = Shaped[np.ndarray, "n ..."]
+Known = Bool[np.ndarray, "n ..."]
 
 
 class InferenceMixin(EstimatorBase):
     """What a fitted estimator is used for, whatever its machine."""
 
-    def reconstruct(self, X: Any) -> NDArray[Any]:
+    def reconstruct(self, X: ArrayLike) -> Float[np.ndarray, "n ..."]:
         """Pass each sample up and down once: ``E[V | E[H | V]]``."""
-        rows = self._rows(X)
-        return self._batched(batches.up_and_down, rows)
+        return self._batched(batches.up_and_down, self._rows(X))
 
     def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: Any = None
-    ) -> NDArray[Any]:
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: RandomState = None
+    ) -> HostTensor:
         """Draw samples of the model, ``(n_samples, *visible_shape)``, by chains of `n_gibbs` steps.
 
         The chains start as independent units at the rates of the visible bias. How many steps
@@ -46,11 +47,11 @@ class InferenceMixin(EstimatorBase):
         observed = np.broadcast_to(np.False_, rows.shape)
         return self._draws(rows, observed, None, n_gibbs, random_state)
 
-    @available_if(lambda self: not self.is_deep)
-    def gibbs(self, V: Any, n_gibbs: int = 1, random_state: Any = None) -> NDArray[Any]:
+    @available_if(lambda self: not self._is_deep)
+    def gibbs(self, V: ArrayLike, n_gibbs: int = 1, random_state: RandomState = None) -> HostTensor:
         """Move visible states V by some Gibbs steps."""
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        rows, key = self._rows(V), self._key(random_state)
+        rows, key = np.asarray(self._rows(V)), self._key(random_state)
         moved = self._batched(batches.chain, self._widened(rows), key, n_gibbs, chains=True)
         return self._narrowed(moved)
 
@@ -58,14 +59,14 @@ class InferenceMixin(EstimatorBase):
 
     def complete(
         self,
-        X: Any,
-        mask: Any = None,
+        X: ArrayLike,
+        mask: ArrayLike | None = None,
         *,
         method: str = "gibbs",
         n_gibbs: int = 100,
         binary: bool = False,
         return_std: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> Any:
         """Fill in what is not known of each sample.
 
@@ -95,21 +96,20 @@ class InferenceMixin(EstimatorBase):
         """
         rows, observed = self._observed(X, mask)
         self._check_question(method, binary)
-        answer = self._infer(rows, observed, None, method, n_gibbs, return_std, random_state)
-        return self._finished_answer(rows, observed, answer, binary)
+        return self._infer(rows, observed, None, method, n_gibbs, binary, return_std, random_state)
 
     def denoise(
         self,
-        X: Any,
+        X: ArrayLike,
         noise: float | None = None,
         *,
         salt_and_pepper: float | None = None,
-        mask: Any = None,
+        mask: ArrayLike | None = None,
         method: str = "gibbs",
         n_gibbs: int = 100,
         binary: bool = False,
         return_std: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> Any:
         """Clean each sample of noise: the posterior mean given the noisy values.
 
@@ -140,20 +140,19 @@ class InferenceMixin(EstimatorBase):
             # One pass up and down does not use it.
             reconstruct = method == "reconstruct"
             level = 0.25 if reconstruct else self._estimate_noise(rows, observed)
-        answer = self._infer(rows, observed, level, method, n_gibbs, return_std, random_state)
-        return self._finished_answer(rows, observed if level == 0.0 else None, answer, binary)
+        return self._infer(rows, observed, level, method, n_gibbs, binary, return_std, random_state)
 
     def posterior_samples(
         self,
-        X: Any,
-        mask: Any = None,
+        X: ArrayLike,
+        mask: ArrayLike | None = None,
         *,
         noise: float | None = None,
         salt_and_pepper: float | None = None,
         n_samples: int = 10,
         n_gibbs: int = 100,
-        random_state: Any = None,
-    ) -> NDArray[Any]:
+        random_state: RandomState = None,
+    ) -> HostTensor:
         """Several plausible versions of each sample, drawn from ``p(V | evidence)``.
 
         The evidence is what `complete` and `denoise` take: a mask of what was seen, and the noise
@@ -170,7 +169,7 @@ class InferenceMixin(EstimatorBase):
         drawn = drawn.reshape(len(rows), n_samples, *self.visible_shape_)
         return drawn if level else _with_known(drawn, rows[:, None], observed[:, None])
 
-    def estimate_noise(self, X: Any, mask: Any = None) -> float:
+    def estimate_noise(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
         """The noise that makes X likeliest under this machine.
 
         The flip probability of binary values, or the standard deviation for Gaussian units, by
@@ -179,24 +178,25 @@ class InferenceMixin(EstimatorBase):
         """
         return self._estimate_noise(*self._observed(X, mask))
 
-    def _observed(self, X: Any, mask: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _observed(self, X: object, mask: ArrayLike | None) -> tuple[Samples, Known]:
         """Check samples and mask; unknown values become 0."""
         check_is_fitted(self)
-        rows = inputs.check_rows(self, X, reset=False, allow_nan=True)
+        rows = np.asarray(inputs.check_rows(self, X, reset=False, allow_nan=True))
         observed = inputs.check_mask(mask, rows)
         if not observed.all():
             rows = np.where(observed, rows, rows.dtype.type(0))
         inputs.check_values(rows, self.visible_units)
         return rows, observed
 
-    def _noise(self, noise: Any, salt_and_pepper: Any) -> float | None:
+    def _noise(self, noise: float | None, salt_and_pepper: float | None) -> float | None:
         """Check the noise level that was asked for, if any."""
+        gaussian = self.visible_units == "gaussian"
         if salt_and_pepper is not None:
             if noise is not None:
                 raise ValueError(
                     f"noise={noise!r}: expected None where salt_and_pepper is given; leave one out."
                 )
-            if self.visible_units == "gaussian":
+            if gaussian:
                 raise ValueError(
                     "salt_and_pepper: expected binary visible units, got Gaussian ones; set noise "
                     "to the standard deviation of the noise."
@@ -207,15 +207,14 @@ class InferenceMixin(EstimatorBase):
             return density / 2.0
         if noise is None:
             return None
-        level = check_real("noise", noise)
-        limit = math.inf if self.visible_units == "gaussian" else 0.5
+        level, limit = check_real("noise", noise), math.inf if gaussian else 0.5
         if not 0.0 <= level < limit:
             hint = "; salt & pepper of density p is salt_and_pepper=p" if 0.5 <= level <= 1 else ""
             raise ValueError(f"noise={level}: expected a number in [0, {limit:g}){hint}.")
         return level
 
     def _check_question(self, method: str, binary: bool) -> None:
-        check_choice("method", method, tuple(batches.METHODS))
+        check_choice("method", method, batches.METHODS)
         if not isinstance(binary, (bool, np.bool_)):
             raise TypeError(f"binary={binary!r}: expected True or False.")
         if binary and self.visible_units == "gaussian":
@@ -223,7 +222,7 @@ class InferenceMixin(EstimatorBase):
                 "binary=True: expected Bernoulli visible units, got Gaussian ones; leave it False."
             )
 
-    def _estimate_noise(self, rows: NDArray[Any], observed: NDArray[np.bool_]) -> float:
+    def _estimate_noise(self, rows: Samples, observed: Known) -> float:
         most = max(batches.BATCH_ENTRIES // math.prod(self.visible_shape_), 16)
         n_chosen = min(len(rows), N_MEASURED_ROWS, most)
         chosen = np.arange(n_chosen) * len(rows) // n_chosen
@@ -238,78 +237,74 @@ class InferenceMixin(EstimatorBase):
 
     def _infer(
         self,
-        rows: NDArray[Any],
-        observed: NDArray[np.bool_],
+        rows: Samples,
+        observed: Known,
         noise: float | None,
         method: str,
         n_gibbs: int,
+        binary: bool,
         return_std: bool,
-        random_state: Any,
-    ) -> Any:
+        random_state: RandomState,
+    ) -> HostTensor | tuple[HostTensor, ...]:
         """The posterior mean of each unit, or that and its standard deviation."""
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs))
-        with sample_bar(method, len(rows), bool(self.verbose)) as show:
-            answer = batches.in_batches(
-                batches.METHODS[method],
-                self.machine_,
-                self._widened(rows),
-                self._key(random_state) if method == "gibbs" else None,
-                self._traced(noise),
-                steps,
-                bool(return_std),
-                observed=self._widened(observed),
-                chains=True,
-                show=show,
-            )
-        return jax.tree.map(self._narrowed, answer)
-
-    def _finished_answer(self, rows: Any, known: Any, answer: Any, binary: bool) -> Any:
-        """The mean as it was asked for; known values exactly as they were given."""
-        mean, *deviation = answer if isinstance(answer, tuple) else (answer,)
+        answer = batches.in_batches(
+            batches.posterior,
+            self.machine_,
+            self._widened(rows),
+            self._key(random_state) if method == "gibbs" else None,
+            self._traced(noise),
+            steps,
+            method,
+            bool(return_std),
+            observed=self._widened(observed),
+            chains=True,
+            title=method if self.verbose else "",
+        )
+        mean, *deviation = map(self._narrowed, jax.tree.leaves(answer))
         if binary:
             mean = (mean > 0.5).astype(mean.dtype)
-        if known is not None:
-            mean = _with_known(mean, rows, known)
+        if not noise:
+            mean = _with_known(mean, rows, observed)
         return (mean, *deviation) if deviation else mean
 
     def _draws(
         self,
-        rows: NDArray[Any],
-        observed: NDArray[np.bool_],
+        rows: Samples,
+        observed: Known,
         noise: float | None,
         n_gibbs: int,
-        random_state: Any,
+        random_state: RandomState,
         repeats: int = 1,
-    ) -> NDArray[Any]:
+    ) -> HostTensor:
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
-        key = self._key(random_state)
-        with sample_bar("sample", len(rows), bool(self.verbose)) as show:
-            drawn = self._batched(
-                batches.draw,
-                self._widened(rows),
-                key,
-                self._traced(noise),
-                steps,
-                observed=self._widened(observed),
-                repeats=repeats,
-                chains=True,
-                show=show,
-            )
+        drawn = self._batched(
+            batches.draw,
+            self._widened(rows),
+            self._key(random_state),
+            self._traced(noise),
+            steps,
+            observed=self._widened(observed),
+            repeats=repeats,
+            chains=True,
+            title="sample",
+        )
         return self._narrowed(drawn)
 
-    def _widened(self, data: NDArray[Any]) -> NDArray[Any]:
+    def _widened(self, data: Samples) -> Samples:
         """Make data the first visible units of a machine that has more, of which nothing is known.
 
         Those of a deep or labelled machine hold other layers, too.
         """
-        if data.shape[1:] == self.machine_.visible_shape:
+        shape = self.machine_.visible_bias.shape
+        if data.shape[1:] == shape:
             return data
-        (n_units,) = self.machine_.visible_shape
-        return np.pad(data.reshape(len(data), -1), ((0, 0), (0, n_units - self.n_features_in_)))
+        more = shape[0] - self.n_features_in_
+        return np.pad(data.reshape(len(data), -1), ((0, 0), (0, more)))
 
-    def _narrowed(self, visible: NDArray[Any]) -> NDArray[Any]:
+    def _narrowed(self, visible: Samples) -> Samples:
         """Take the data out of the visible units of a machine that has more."""
-        if self.machine_.visible_shape == self.visible_shape_:
+        if visible.shape[1:] == self.visible_shape_:
             return visible
         return visible[:, : self.n_features_in_].reshape(len(visible), *self.visible_shape_)
 
@@ -318,7 +313,7 @@ class InferenceMixin(EstimatorBase):
         return jnp.asarray(max(noise, LEAST_NOISE), self.machine_.coupling.dtype) if noise else None
 
 
-def _with_known(values: NDArray[Any], rows: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+def _with_known(values: HostTensor, rows: Samples, known: Known) -> HostTensor:
     """Put known values, exactly as they were given, in place of inferred ones."""
     filled = values.astype(np.result_type(values, rows.dtype), copy=False)
     np.copyto(filled, rows, where=known)

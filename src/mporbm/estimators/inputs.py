@@ -3,10 +3,13 @@
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Bool, Float32, Shaped
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
@@ -19,16 +22,20 @@ from ..training.sources import BLOCK_BYTES
 
 LARGEST_UNSCALED = 127.0
 """The largest value, in absolute terms, that data for Bernoulli units may have."""
+Rows = np.ndarray | PackedBits | StoredRows
+"""Samples one along the first axis: in memory, memory-mapped, packed or stored."""
+Stream = Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]
+"""An iterator over arrays of samples, or a function that makes one."""
 
 
-def is_stream(X: Any) -> bool:
+def is_stream(X: object) -> TypeGuard[Stream]:
     """Whether X is an iterator, or makes one, instead of being an array."""
-    if callable(X) and not hasattr(X, "__array__"):
-        return True
-    return isinstance(X, Iterable) and not hasattr(X, "__array__") and not hasattr(X, "__len__")
+    if hasattr(X, "__array__"):
+        return False
+    return callable(X) or (isinstance(X, Iterable) and not hasattr(X, "__len__"))
 
 
-def restart(X: Any, n_iter: int) -> Callable[[], Iterator[Any]]:
+def restart(X: Stream, n_iter: int) -> Callable[[], Iterator[ArrayLike]]:
     """A function that gives a new iterator over a stream for every epoch."""
     if callable(X):
         return lambda: iter(X())
@@ -40,38 +47,54 @@ def restart(X: Any, n_iter: int) -> Callable[[], Iterator[Any]]:
     return lambda: iter(X)
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool, allow_nan: bool = False) -> Any:
+def check_rows(
+    estimator: BaseEstimator, X: object, *, reset: bool, allow_nan: bool = False
+) -> Rows:
     """X as rows ``(n, *visible_shape)`` of real numbers; `reset` takes the shape from X.
 
     Tensors ``(n, *visible_shape)`` and flattened rows (n, n_features) are the same to every method.
     Types stay as they are, files and zarr stores are not read as a whole, and packed bits stay
     packed, but where they might have been unknown: their completion is no smaller than they are.
     """
-    expected = estimator.visible_shape if reset else estimator.visible_shape_
     if isinstance(X, MPSBatch):
         raise TypeError(
             f"X: expected an array for {type(estimator).__name__}, got an MPSBatch, which MPSRBM "
             f"takes; its full tensors are X.to_tensors()."
         )
+    expected = estimator.visible_shape if reset else estimator.visible_shape_
     given, flat = check_flat(estimator, X, expected, reset=reset, allow_nan=allow_nan)
     if reset:
-        estimator.visible_shape_ = _visible_shape(estimator, given, flat.shape[1])
+        shape = given if len(given) > 1 else flat.shape[1:]
+        shape = shape if expected is None else check_shape("visible_shape", expected)
+        if math.prod(shape) != flat.shape[1]:
+            raise ValueError(
+                f"visible_shape={shape}: expected a shape of {flat.shape[1]} units, as many as X "
+                f"has features, got {math.prod(shape)}."
+            )
+        estimator.visible_shape_ = shape
     rows = flat.reshape(len(flat), *estimator.visible_shape_)
     return np.asarray(rows) if allow_nan else rows
 
 
 def check_flat(
-    estimator: Any, X: Any, expected: Any, *, reset: bool, allow_nan: bool = False
-) -> tuple[tuple[int, ...], Any]:
+    estimator: BaseEstimator, X: object, expected: object, *, reset: bool, allow_nan: bool = False
+) -> tuple[tuple[int, ...], Rows]:
     """The shape of the samples as they were given, and they as flat rows of real numbers.
 
     Tensors must be of the `expected` shape, if there is one.
     """
-    array = X if hasattr(X, "iloc") else _as_array(X)
-    given = getattr(array, "shape", ())
-    if getattr(getattr(array, "dtype", None), "kind", "") in ("S", "U"):
+    array: Any = X
+    if isinstance(X, (list, tuple)):
+        # Of what is no array scikit-learn says what is wrong with it.
+        with suppress(ValueError):
+            array = np.asarray(X)
+    elif not isinstance(X, np.ndarray) and is_zarr(X):
+        array = StoredRows(array)
+    given: tuple[int, ...] = getattr(array, "shape", ())
+    dtype = getattr(array, "dtype", None)
+    if getattr(dtype, "kind", "") in ("S", "U"):
         raise ValueError(
-            f"X: expected numbers, got strings (dtype {array.dtype}); convert them first, for "
+            f"X: expected numbers, got strings (dtype {dtype}); convert them first, for "
             f"instance with X.astype(float)."
         )
     # What is not in memory as it is; all else scikit-learn knows better.
@@ -79,50 +102,53 @@ def check_flat(
     if kept and (len(given) < 2 or array.dtype.kind not in "biuf"):
         raise ValueError(
             f"X: expected samples of real numbers, one along the first axis, got shape {given} of "
-            f"dtype {array.dtype}."
+            f"dtype {dtype}."
         )
     if 0 in given and (kept or len(given) > 2):
         raise ValueError(f"X: expected at least one sample and no empty mode, got shape {given}.")
     if len(given) > 2:
-        _check_tensor_shape(expected, given[1:])
-        array = array.reshape(len(array), -1)
-    on_file = file_behind(array) is not None
+        if expected is not None and given[1:] != (shape := check_shape("visible_shape", expected)):
+            modes = ", ".join(map(str, shape))
+            raise ValueError(
+                f"X: expected shape (n_samples, {modes}) or (n_samples, {math.prod(shape)}), got "
+                f"samples of shape {given[1:]}."
+            )
+        array = array.reshape(given[0], -1)
     flat = validate_data(
         estimator,
         array,
         reset=reset,
         skip_check_array=kept,
         dtype="numeric",
-        ensure_all_finite=not (on_file or allow_nan),
+        ensure_all_finite=not allow_nan and file_behind(array) is None,
         ensure_min_samples=1,
     )
     return tuple(given[1:]), flat
 
 
-def check_values(rows: Any, visible_units: str, *, shared: bool = False) -> None:
+def check_values(rows: Rows, visible_units: str, *, shared: bool = False) -> None:
     """Refuse NaN, and values that cannot be those of the visible units."""
     if rows.dtype == bool:
         return
     smallest, largest = value_range(rows, shared=shared)
     if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):
         return
-    unscaled = rows.dtype == np.uint8 or max(largest, -smallest) > LARGEST_UNSCALED
-    if unscaled:
+    found = "X: expected values from 0 to 1 for Bernoulli visible units, got"
+    if rows.dtype == np.uint8 or max(largest, -smallest) > LARGEST_UNSCALED:
         raise ValueError(
-            f"X: expected values from 0 to 1 for Bernoulli visible units, got {smallest:g} to "
-            f"{largest:g}; scale or binarise them first, for instance X / {largest:g} or X > "
-            f"{0.5 * (smallest + largest):g}, or set visible_units='gaussian' for standardised "
-            f"data."
+            f"{found} {smallest:g} to {largest:g}; scale or binarise them first, for instance X / "
+            f"{largest:g} or X > {0.5 * (smallest + largest):g}, or set visible_units='gaussian' "
+            f"for standardised data."
         )
     warnings.warn(
-        f"X: expected values from 0 to 1 for Bernoulli visible units, got {smallest:.3g} to "
-        f"{largest:.3g}; they are taken as they are. Scale them, or set visible_units='gaussian'.",
+        f"{found} {smallest:.3g} to {largest:.3g}; they are taken as they are. Scale them, or set "
+        f"visible_units='gaussian'.",
         UserWarning,
         stacklevel=4,
     )
 
 
-def value_range(rows: Any, *, shared: bool = False) -> tuple[float, float]:
+def value_range(rows: Rows, *, shared: bool = False) -> tuple[float, float]:
     """The smallest and the largest value; NaN is refused.
 
     Processes that have the same rows can have `shared` work.
@@ -140,7 +166,7 @@ def value_range(rows: Any, *, shared: bool = False) -> tuple[float, float]:
     return team.common_range(smallest, largest) if shared else (smallest, largest)
 
 
-def blocks(rows: Any, first: int = 0, every: int = 1) -> Iterator[tuple[int, NDArray[Any]]]:
+def blocks(rows: Rows, first: int = 0, every: int = 1) -> Iterator[tuple[int, np.ndarray]]:
     """The rows a block at a time, each with the number of its first row; or only some blocks."""
     row_bytes = rows.dtype.itemsize * math.prod(rows.shape[1:])
     step = max(BLOCK_BYTES // max(row_bytes, 1), 1)
@@ -149,7 +175,7 @@ def blocks(rows: Any, first: int = 0, every: int = 1) -> Iterator[tuple[int, NDA
         release(rows)
 
 
-def check_mask(mask: Any, rows: NDArray[Any]) -> NDArray[np.bool_]:
+def check_mask(mask: ArrayLike | None, rows: Shaped[np.ndarray, "..."]) -> Bool[np.ndarray, "..."]:
     """Which values of the rows are known: those that the mask says, or that are not NaN."""
     shape = rows.shape
     seen = ~np.isnan(rows) if rows.dtype.kind == "f" else np.broadcast_to(np.True_, shape)
@@ -169,29 +195,24 @@ def check_mask(mask: Any, rows: NDArray[Any]) -> NDArray[np.bool_]:
             f"mask: expected shape {shape}, as X has, or {shape[1:]} for all samples, got "
             f"{given.shape}."
         )
-    known = np.broadcast_to(given, shape)
-    if rows.dtype.kind == "f" and (known & ~seen).any():
+    if rows.dtype.kind == "f" and (given & ~seen).any():
         raise ValueError(
             "mask: expected False wherever X is NaN, got True; try mask & ~np.isnan(X)."
         )
-    return known
+    return np.broadcast_to(given, shape)
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float32] | None:
+def check_weights(sample_weight: object, n_samples: int) -> Float32[np.ndarray, " n"] | None:
     """One weight of at least 0 for each sample, not all 0."""
     if sample_weight is None:
         return None
+    expected = f"sample_weight: expected shape ({n_samples},), one"
     try:
         weight = np.asarray(sample_weight, np.float32)
     except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"sample_weight: expected shape ({n_samples},), one number for each sample; {error}."
-        ) from error
+        raise type(error)(f"{expected} number for each sample; {error}.") from error
     if weight.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight: expected shape ({n_samples},), one weight for each sample, got "
-            f"{weight.shape}."
-        )
+        raise ValueError(f"{expected} weight for each sample, got {weight.shape}.")
     if not np.isfinite(weight).all() or weight.min() < 0.0 or weight.max() == 0.0:
         raise ValueError(
             "sample_weight: expected finite weights of at least 0, not all of them 0, got "
@@ -200,45 +221,20 @@ def check_weights(sample_weight: Any, n_samples: int) -> NDArray[np.float32] | N
     return weight
 
 
-def _as_array(X: Any) -> Any:
-    if is_zarr(X):
-        return StoredRows(X)
-    if isinstance(X, np.ndarray) or not isinstance(X, (list, tuple)):
-        return X
-    try:
-        return np.asarray(X)
-    except ValueError:
-        return X
-
-
-def _check_tensor_shape(expected: Any, given: tuple[int, ...]) -> None:
-    """The modes of n-dimensional X against what was said or learnt."""
-    if expected is None:
-        return
-    expected = check_shape("visible_shape", expected)
-    if given != expected:
-        modes = ", ".join(map(str, expected))
-        raise ValueError(
-            f"X: expected shape (n_samples, {modes}) or (n_samples, {math.prod(expected)}), got "
-            f"samples of shape {given}."
-        )
-
-
-def _visible_shape(estimator: Any, given: tuple[int, ...], n_features: int) -> tuple[int, ...]:
-    if estimator.visible_shape is None:
-        return given if len(given) > 1 else (n_features,)
-    shape = check_shape("visible_shape", estimator.visible_shape)
-    if math.prod(shape) != n_features:
-        raise ValueError(
-            f"visible_shape={shape}: expected a shape of {n_features} units, as many as X has "
-            f"features, got {math.prod(shape)}."
-        )
-    return shape
-
-
-def check_labels(name: str, y: Any) -> NDArray[Any]:
+def check_labels(name: str, y: ArrayLike) -> Shaped[np.ndarray, " n"]:
     """Check labels as scikit-learn takes them: one-dimensional, finite, not continuous."""
-    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    labels: np.ndarray = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name=name)
     check_classification_targets(labels)
     return labels
+
+
+def take_weight(fit_params: dict[str, object]) -> object:
+    """Take the sample weights out of the other keywords of `fit`, and refuse what is left."""
+    weight = fit_params.pop("sample_weight", None)
+    if fit_params:
+        raise TypeError(
+            f"fit: expected the keywords X_val and sample_weight, got "
+            f"{', '.join(sorted(fit_params))}."
+        )
+    return weight

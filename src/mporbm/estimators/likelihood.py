@@ -1,45 +1,45 @@
 """Likelihood: free energies, log Z, and scores that compare machines of any kind."""
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..machine import Machine, exact
 from ..sampling import LogPartition, log_partition
+from ..tensor.arrays import HostTensor
 from ..tensor.check import check_choice
 from . import batches
-from .base import EstimatorBase
-from .seeds import Purpose, key_for
+from .base import EstimatorBase, Purpose, RandomState, key_for
 
 N_SCORED_UNITS = 64
 """Visible units whose conditionals estimate the pseudo-likelihood."""
 N_ENUMERATED_UNITS = 20
 """The most units of the smaller layer for which log Z is computed by enumeration."""
+PerSample = Float[np.ndarray, " n"]
 
 
 class LikelihoodMixin(EstimatorBase):
     """What a fitted estimator says about the probability of samples."""
 
-    @available_if(lambda self: not self.is_deep)
-    def free_energy(self, X: Any) -> NDArray[Any]:
+    @available_if(lambda self: not self._is_deep)
+    def free_energy(self, X: ArrayLike) -> PerSample:
         """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
-        rows = self._rows(X)
-        return self._batched(batches.free_energy, rows)
+        return self._batched(batches.free_energy, self._rows(X))
 
-    def score_samples(self, X: Any) -> NDArray[Any]:
+    def score_samples(self, X: ArrayLike) -> PerSample:
         """Compute ``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
 
         log Z is that of `log_partition` and computed once; its error is the same for all samples.
         """
         return self._less_log_partition(-self.free_energy(X))
 
-    @available_if(lambda self: not self.is_deep)
-    def pseudo_log_likelihood(self, X: Any) -> NDArray[Any]:
+    @available_if(lambda self: not self._is_deep)
+    def pseudo_log_likelihood(self, X: ArrayLike) -> PerSample:
         """Estimate ``sum_i log p(v_i | the other units)`` of each sample, cheaply, without log Z.
 
         It is estimated from the conditionals of 64 visible units, the same at every call and for
@@ -56,7 +56,7 @@ class LikelihoodMixin(EstimatorBase):
         chosen = jnp.asarray(units, jnp.int32)
         return self._batched(batches.pseudo_likelihood, rows, None, chosen)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: ArrayLike, y: object = None) -> float:
         """Average `score_samples`."""
         return float(self.score_samples(X).mean())
 
@@ -66,7 +66,7 @@ class LikelihoodMixin(EstimatorBase):
         *,
         n_chains: int = 256,
         n_temperatures: int = 2000,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> LogPartition:
         """Estimate log Z, so that ``log p(V) = -F(V) - log Z``.
 
@@ -89,7 +89,7 @@ class LikelihoodMixin(EstimatorBase):
         """
         check_is_fitted(self)
         check_choice("method", method, ("auto", "exact", "ais"))
-        machine, base = self.undirected_machine()
+        machine, base = self._undirected_machine()
         n_states = exact.fewest_states(machine) or math.inf
         if method == "exact" and n_states > 2**exact.MAX_UNITS:
             raise ValueError(
@@ -99,14 +99,12 @@ class LikelihoodMixin(EstimatorBase):
         if method == "exact" or (method == "auto" and n_states <= 2**N_ENUMERATED_UNITS):
             value = float(exact.log_partition(machine))
             return LogPartition(value, 0.0, math.inf, value)
-        key = (
-            key_for(self._seed, Purpose.LOG_PARTITION)
-            if random_state is None
-            else self._key(random_state)
-        )
+        key = key_for(self._seed, Purpose.LOG_PARTITION)
+        if random_state is not None:
+            key = self._key(random_state)
         return log_partition(key, machine, base, n_chains=n_chains, n_temperatures=n_temperatures)
 
-    def undirected_machine(self) -> tuple[Machine, Any]:
+    def _undirected_machine(self) -> tuple[Machine, HostTensor | None]:
         """Give the machine that has a log Z, and the base bias of its visible units, if known.
 
         Visible units beyond those of the data have the bias that they have learnt.
@@ -118,10 +116,10 @@ class LikelihoodMixin(EstimatorBase):
             base = np.concatenate([np.asarray(base).reshape(-1), others])
         return machine, base
 
-    def _less_log_partition(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _less_log_partition(self, values: PerSample) -> PerSample:
         """Subtract log Z, which is kept as long as the machine is the same."""
         kept = getattr(self, "_partition", None)
         if kept is None or kept[0] is not self.machine_:
             kept = self._partition = (self.machine_, self.log_partition().value)
-        less: NDArray[Any] = values - np.asarray(kept[1], values.dtype)
+        less: PerSample = values - np.asarray(kept[1], values.dtype)
         return less

@@ -1,11 +1,10 @@
 """The machines that the paper compares its own with: RBM, MvRBM and TvRBM."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ..learning import SCHEMES
-from ..tensor.check import check_choice, check_integer
 from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
@@ -45,11 +44,6 @@ class MvRBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
 
     coupling: ClassVar[str] = "kronecker"
 
-    def check_parameters(self) -> None:
-        """Refuse parameters that no training can have, before it begins."""
-        super().check_parameters()
-        check_factorwise(self.scheme)
-
 
 @ESTIMATORS.register("TvRBM")
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -66,23 +60,11 @@ class TvRBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
 
     coupling: ClassVar[str] = "cp"
 
-    def check_parameters(self) -> None:
-        """Refuse parameters that no training can have, before it begins."""
-        super().check_parameters()
-        check_factorwise(self.scheme)
-        check_integer("rank", self.rank)
-
-    def resolved_hidden_shape(self) -> tuple[int, ...]:
+    def _resolved_hidden_shape(self) -> tuple[int, ...]:
         """Give the hidden shape asked for; by default as many units as other machines have."""
-        shape = super().resolved_hidden_shape()
+        shape = super()._resolved_hidden_shape()
         return (math.prod(shape),) if self.hidden_shape is None else shape
 
-    def coupling_options(self) -> dict[str, Any]:
+    def _coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with besides both shapes."""
         return {"rank": self.rank}
-
-
-def check_factorwise(scheme: Any) -> None:
-    """Refuse schemes that need the bonds of an MPO."""
-    known = tuple(name for name, kind in SCHEMES.items() if not kind.needs_bonds)
-    check_choice("scheme", scheme, known)

@@ -1,55 +1,64 @@
-"""Models as files: one safetensors file with the arrays and, as JSON, everything else."""
+"""Models as files: one safetensors file with the arrays and, as JSON, everything else.
 
+Whatever stands in the JSON may be of any type and size: a wrong one is refused, and nothing takes
+memory by what it says.
+"""
+
+import math
 import os
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import mporbm
 
-from ..machine import Coupling, Machine, Units
 from ..registry import Registry
+from ..tensor.arrays import DType
+from ..tensor.check import check_integer, check_real, check_shape
 from ..training import FileFormatError, safetensors_io
-from . import header as entries
+from .base import EstimatorBase, generator_of, plain
+from .coding import Binarize, BitPlanes, Coding
 
 KIND = "model"
 MOST_MACHINES = 256
 """The most machines of a deep model; one of L layers has up to 2 L - 1."""
-ESTIMATORS: Registry[Any] = Registry()
+REAL_TYPE = re.compile(r"bool|u?int\d{1,2}|float\d{1,3}|[<>|=][biuf]\d{1,2}")
+LABEL_TYPE = re.compile(rf"object|{REAL_TYPE.pattern}|[<>|=]U\d{{1,4}}")
+"""Types that NumPy has names for; it would take others, of any size."""
+ESTIMATORS: Registry[EstimatorBase] = Registry()
 """The classes that files can hold, by name."""
 
 
-def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save(estimator: EstimatorBase, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator."""
-    machines: dict[str, Machine] = estimator.named_machines()
+    machines = estimator._named_machines()
     arrays = {
         name + part: array
         for name, machine in machines.items()
-        for part, array in estimator.machine_arrays(machine).items()
+        for part, array in estimator._machine_arrays(machine).items()
     }
-    if hasattr(estimator, "base_bias_"):
-        arrays["base_bias"] = estimator.base_bias_
-    names = getattr(estimator, "feature_names_in_", None)
+    fitted = vars(estimator)
+    if "base_bias_" in fitted:
+        arrays["base_bias"] = fitted["base_bias_"]
+    # A model has nothing to say about where its users write files.
+    parameters = {**estimator.get_params(deep=False), "checkpoint": None}
     header = {
         "class": type(estimator).__name__,
         "library_version": mporbm.__version__,
-        "parameters": {
-            # A model has nothing to say about where its users write files.
-            name: None if name == "checkpoint" else entries.plain(value)
-            for name, value in estimator.get_params(deep=False).items()
-        },
+        "parameters": plain(parameters),
         "visible_shape": list(estimator.visible_shape_),
         "hidden_shape": list(estimator.hidden_shape_),
-        "n_iter": estimator.n_iter_,
+        "n_iter": fitted["n_iter_"],
         "seed": estimator._seed,
-        "history": estimator.history_,
-        "truncation_error": getattr(estimator, "truncation_error_", None),
-        "coding": entries.of_coding(getattr(estimator, "coding_", None)),
-        "feature_names": None if names is None else [str(name) for name in names],
+        "history": fitted["history_"],
+        "truncation_error": fitted.get("truncation_error_"),
+        "coding": _saved_coding(fitted.get("coding_")),
+        "feature_names": plain(fitted.get("feature_names_in_")),
     }
-    if hasattr(estimator, "classes_"):
-        header["classes"] = entries.of_classes(estimator.classes_)
+    if "classes_" in fitted:
+        header["classes"] = _saved_classes(fitted["classes_"])
     if "" not in machines:
         shapes = {n: [list(m.visible_shape), list(m.hidden_shape)] for n, m in machines.items()}
         header["machines"] = shapes
@@ -70,33 +79,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     name = os.fspath(path)
     try:
         estimator = _estimator(name, arrays, header)
-        alone = {"": [header["visible_shape"], header["hidden_shape"]]}
-        shapes = entries.table(header.get("machines", alone))
-        if len(shapes) > MOST_MACHINES:
-            raise ValueError(f"{len(shapes)} machines")
-        machines = {}
-        for machine, (visible_shape, hidden_shape) in shapes.items():
-            own = {n.removeprefix(machine): a for n, a in arrays.items() if n.startswith(machine)}
-            machines[machine] = estimator.machine_from_arrays(own, visible_shape, hidden_shape)
-        _check_names(estimator, arrays, machines)
-        estimator.set_named_machines(machines)
-        if hasattr(estimator, "n_classes_"):
-            estimator.classes_ = entries.classes(header["classes"], estimator.n_classes_)
-        if header["feature_names"] is not None:
-            estimator.feature_names_in_ = entries.names(
-                header["feature_names"], estimator.n_features_in_
-            )
-        if "base_bias" in arrays:
-            estimator.base_bias_ = _finite(arrays["base_bias"]).reshape(estimator.visible_shape_)
-        if header.get("coding") is not None:
-            estimator.coding_ = entries.coding(header["coding"], estimator.n_features_in_)
-        estimator.n_iter_ = entries.integer(header["n_iter"])
-        estimator.history_ = entries.history(header["history"])
-        if header["truncation_error"] is not None:
-            estimator.truncation_error_ = entries.number(header["truncation_error"])
-        estimator.restart_random_numbers()
+        _set_machines(estimator, arrays, header)
+        estimator.__dict__.update(_fitted(estimator, arrays, header))
+        estimator._restart_random_numbers()
         if "seed" in header:
-            estimator._seed = entries.integer(header["seed"], below=2**32)
+            estimator._seed = check_integer("seed", header["seed"], minimum=0)
+            generator_of(estimator._seed)
     except FileFormatError:
         raise
     # OverflowError is what numbers raise that are too large for their type.
@@ -107,10 +95,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     return estimator
 
 
-def _estimator(name: str, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> Any:
+def _estimator(
+    name: str, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]
+) -> EstimatorBase:
     """Build the estimator that a header describes, not fitted yet."""
-    kind = header.get("class")
-    parameters = entries.parameters(header["parameters"])
+    kind, parameters = header.get("class"), _parameters(header["parameters"])
     if kind == "MPORBM" and "visible_bias.0" in arrays:
         # Before it was an estimator of its own, MPORBM had such machines.
         kind = "MPSRBM"
@@ -123,66 +112,139 @@ def _estimator(name: str, arrays: dict[str, NDArray[Any]], header: dict[str, Any
     else:
         known = ", ".join({**mporbm.ESTIMATOR_MODULES, **ESTIMATORS})
         raise FileFormatError(f"{name}: expected a model of class {known}, got {kind!r:.200}.")
-    estimator = estimator_class(**{**parameters, "checkpoint": None})
+    estimator: EstimatorBase = estimator_class(**{**parameters, "checkpoint": None})
     estimator.check_parameters()
     return estimator
 
 
-def _check_names(
-    estimator: Any, arrays: dict[str, NDArray[Any]], machines: dict[str, Machine]
+def _set_machines(
+    estimator: EstimatorBase, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]
 ) -> None:
-    """Refuse arrays that would be left over."""
-    known = {
-        name + part
-        for name, machine in machines.items()
-        for part in estimator.machine_arrays(machine)
-    }
-    if unknown := sorted(arrays.keys() - known - {"base_bias"}):
+    """Give an estimator the machines of a file, and refuse arrays that would be left over."""
+    alone = {"": [header["visible_shape"], header["hidden_shape"]]}
+    shapes = _table(header.get("machines", alone))
+    if len(shapes) > MOST_MACHINES:
+        raise ValueError(f"{len(shapes)} machines")
+    machines, known = {}, {"base_bias"}
+    for name, (visible_shape, hidden_shape) in shapes.items():
+        own = {n.removeprefix(name): a for n, a in arrays.items() if n.startswith(name)}
+        machines[name] = estimator._machine_from_arrays(own, visible_shape, hidden_shape)
+        known |= {name + part for part in estimator._machine_arrays(machines[name])}
+    if unknown := sorted(arrays.keys() - known):
         kind = type(estimator).__name__
         raise ValueError(f"arrays that {kind} does not have: {', '.join(unknown)}")
+    estimator._set_named_machines(machines)
 
 
-def machine_arrays(machine: Machine) -> dict[str, Any]:
-    """List the parameters of a machine by name."""
-    arrays = {f"coupling.{k}": factor for k, factor in enumerate(machine.coupling.factors)}
-    arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
-    return arrays | machine.visible_units.file_arrays()
+def _fitted(
+    estimator: EstimatorBase, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]
+) -> dict[str, object]:
+    """List what was learnt besides the machine."""
+    fitted: dict[str, object] = {
+        "n_iter_": check_integer("n_iter", header["n_iter"], minimum=0),
+        "history_": _history(header["history"]),
+    }
+    if hasattr(estimator, "n_classes_"):
+        fitted["classes_"] = _classes(header["classes"], estimator.n_classes_)
+    if (names := header["feature_names"]) is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TypeError("feature names that are no list of text")
+        if len(names) != estimator.n_features_in_:
+            raise ValueError(f"{len(names)} names of {estimator.n_features_in_} features")
+        fitted["feature_names_in_"] = np.asarray(names, dtype=object)
+    if "base_bias" in arrays:
+        if not np.isfinite(arrays["base_bias"]).all():
+            raise ValueError("a base bias that is not finite")
+        fitted["base_bias_"] = arrays["base_bias"].reshape(estimator.visible_shape_)
+    if header.get("coding") is not None:
+        fitted["coding_"] = _coding(header["coding"], estimator.n_features_in_)
+    if header["truncation_error"] is not None:
+        fitted["truncation_error_"] = _finite("truncation_error", header["truncation_error"])
+    return fitted
 
 
-def machine_from_arrays(
-    coupling: type[Coupling],
-    units: type[Units],
-    arrays: dict[str, NDArray[Any]],
-    visible_shape: Any,
-    hidden_shape: Any,
-) -> Machine:
-    """Build a machine from what `machine_arrays` listed, of the shapes that the header says."""
-    machine = Machine(
-        coupling.from_factors(numbered(arrays, "coupling"), len(visible_shape)),
-        arrays["visible_bias"],
-        arrays["hidden_bias"],
-        units.from_file_arrays(arrays),
-    )
-    check_shapes(machine, visible_shape, hidden_shape)
-    return machine
+def _table(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("a value in place of a table")
+    return value
 
 
-def check_shapes(machine: Any, visible_shape: Any, hidden_shape: Any) -> None:
-    """Refuse arrays that make a machine of other shapes than the header says."""
-    shapes = [list(machine.visible_shape), list(machine.hidden_shape)]
-    if shapes != [visible_shape, hidden_shape]:
-        raise ValueError(f"arrays of a machine of shapes {shapes}")
+def _finite(name: str, value: object) -> float:
+    if not math.isfinite(number := check_real(name, value)):
+        raise ValueError(f"{name}: {number}")
+    return number
 
 
-def numbered(arrays: dict[str, NDArray[Any]], name: str) -> list[NDArray[Any]]:
-    """Collect ``name.0, name.1, ...``, as many as there are."""
-    found: list[NDArray[Any]] = []
-    while f"{name}.{len(found)}" in arrays:
-        found.append(arrays[f"{name}.{len(found)}"])
-    return found
+def _dtype(known: re.Pattern[str], value: object) -> DType:
+    if not isinstance(value, str) or not known.fullmatch(value):
+        raise ValueError(f"{value!r:.50} in place of a type")
+    return np.dtype(value)
 
 
-def _finite(array: NDArray[Any]) -> NDArray[Any]:
-    if not np.isfinite(array).all():
-        raise ValueError("a base bias that is not finite")
-    return array
+def _parameters(value: object) -> dict[str, Any]:
+    """Parameters of an estimator, lists as tuples."""
+
+    def as_tuple(item: object) -> object:
+        return tuple(map(as_tuple, item)) if isinstance(item, list) else item
+
+    return {name: as_tuple(item) for name, item in _table(value).items()}
+
+
+def _history(value: object) -> list[object]:
+    """What was watched in each epoch: numbers, ranks, and words."""
+    if not isinstance(value, list):
+        raise TypeError("a history that is no list")
+    for item in (item for entry in value for item in _table(entry).values()):
+        parts = item if isinstance(item, list) else [item]
+        if not all(isinstance(part, (int, float, str, type(None))) for part in parts):
+            raise TypeError("a history of other things than numbers and words")
+    return value
+
+
+def _saved_classes(classes: np.ndarray) -> dict[str, object]:
+    labels = plain(classes)
+    if None in labels:
+        raise TypeError(
+            f"classes_: expected labels that a file can hold, numbers or strings, got "
+            f"{classes.tolist()}; encode them first, for instance with "
+            f"sklearn.preprocessing.LabelEncoder."
+        )
+    return {"labels": labels, "dtype": "object" if classes.dtype == object else classes.dtype.str}
+
+
+def _classes(saved: dict[str, Any], n_classes: int) -> np.ndarray:
+    labels, kind = _table(saved)["labels"], _dtype(LABEL_TYPE, saved["dtype"])
+    if not isinstance(labels, list) or any(isinstance(item, (list, dict)) for item in labels):
+        raise TypeError("labels that are no list of numbers or text")
+    if len(labels) != n_classes:
+        raise ValueError(f"{len(labels)} labels for {n_classes} classes")
+    return np.array(labels, kind)
+
+
+def _saved_coding(coding: Coding | None) -> dict[str, object] | None:
+    if coding is None:
+        return None
+    return {
+        "class": type(coding).__name__,
+        "parameters": plain(coding.get_params(deep=False)),
+        "dtype": str(coding.dtype_),
+        "fitted": plain({name: v for name, v in vars(coding).items() if name.endswith("_")}),
+    }
+
+
+def _coding(saved: dict[str, Any], n_units: int) -> Coding:
+    """Fit a coding to a sample of zeros, of the shape and type that the saved one had."""
+    kinds: dict[str, type[Coding]] = {"BitPlanes": BitPlanes, "Binarize": Binarize}
+    coding = kinds[_table(saved)["class"]](**_parameters(saved["parameters"]))
+    fitted = _table(saved["fitted"])
+    shape = check_shape("sample_shape_", fitted["sample_shape_"])
+    n_coded = math.prod(shape) * check_integer("n_bits", getattr(coding, "n_bits", 1))
+    if n_coded != n_units or fitted["n_features_in_"] != math.prod(shape):
+        raise ValueError(f"a coding with {n_coded} units")
+    coding.fit(np.zeros((1, *shape), _dtype(REAL_TYPE, saved["dtype"])))
+    if isinstance(coding, BitPlanes) and list(coding.shape_) != fitted["shape_"]:
+        raise ValueError(f"a coding of shape {coding.shape_}")
+    if isinstance(coding, Binarize):
+        for name in ("threshold_", "low_", "high_"):
+            setattr(coding, name, _finite(name, fitted[name]))
+    return coding

@@ -2,22 +2,28 @@
 
 import copy
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..learning import SCHEMES, Scheme
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO, max_ranks
+from ..tensor.arrays import HostTensor
 from ..tensor.check import check_integer, check_paired_shapes, check_tolerance
-from ..tensor.ranks import check_ranks, rank_caps
+from ..tensor.ranks import Boundary, check_ranks, rank_caps
 from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
 from .model_file import ESTIMATORS
+
+Rank = int | Sequence[int] | np.ndarray
+"""One rank for all bonds, or one for each."""
 
 
 @ESTIMATORS.register("MPORBM")
@@ -135,8 +141,8 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     ((20, 4), (3,), 72)
     """
 
-    rank: Any = 20
-    boundary: Any = "open"
+    rank: Rank = 20
+    boundary: Boundary = "open"
     scheme: str = "aop"
     gauge: str | None = "canonical"
     rank_tolerance: float = 0.25
@@ -146,8 +152,6 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     def check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
         super().check_parameters()
-        if np.ndim(self.rank) == 0:
-            check_integer("rank", self.rank)
         check_tolerance("rank_tolerance", self.rank_tolerance)
         if self.scheme == "two-site" and self.negative_phase == "fpcd":
             raise ValueError(
@@ -160,26 +164,24 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
                 "canonical form to split bonds in."
             )
 
-    def largest_ranks(self) -> tuple[int, ...]:
-        """Give the largest rank of each bond; a single number caps what a bond can have."""
-        return resolve_ranks(
-            self.rank, self.visible_shape_, self.resolved_hidden_shape(), self.boundary
-        )
+    def _largest_ranks(self) -> tuple[int, ...]:
+        hidden = self._resolved_hidden_shape()
+        return resolve_ranks(self.rank, self.visible_shape_, hidden, self.boundary)
 
-    def coupling_options(self) -> dict[str, Any]:
+    def _coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with; the two-site scheme raises ranks from 1."""
-        ranks = self.largest_ranks()
+        ranks = self._largest_ranks()
         starting = (1,) * len(ranks) if self.scheme == "two-site" else ranks
         return {"rank": starting, "boundary": self.boundary}
 
-    def scheme_options(self) -> dict[str, Any]:
-        """List what the scheme is built with."""
-        return {"max_ranks": self.largest_ranks(), "rank_tolerance": self.rank_tolerance}
+    def _build_scheme(self) -> Scheme:
+        options = {"max_ranks": self._largest_ranks(), "rank_tolerance": self.rank_tolerance}
+        return SCHEMES.build(self.scheme, options)
 
     # What was learnt
 
     @property
-    def cores_(self) -> list[NDArray[Any]]:
+    def cores_(self) -> list[HostTensor]:
         """W^(1)..W^(d), each of shape (R_k, I_k, J_k, R_{k+1})."""
         return [np.asarray(core) for core in self._mpo("cores_").cores]
 
@@ -194,12 +196,12 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     @classmethod
     def from_rbm(
         cls,
-        rbm: Any,
+        rbm: BaseEstimator,
         *,
-        rank: Any = None,
+        rank: Rank | None = None,
         tolerance: float = 0.0,
-        visible_shape: Any = None,
-        hidden_shape: Any = None,
+        visible_shape: Sequence[int] | None = None,
+        hidden_shape: Sequence[int] | None = None,
         **parameters: Any,
     ) -> Self:
         """Turn a trained dense machine into one with W as an MPO, by sequential SVD.
@@ -224,51 +226,40 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
             go on training with `partial_fit`, or with `fit` and ``warm_start=True``.
         """
         check_is_fitted(rbm)
-        if not hasattr(rbm, "machine_") and not hasattr(rbm, "intercept_visible_"):
+        if hasattr(rbm, "machine_"):
+            machine: Machine = rbm.machine_
+            weights, units = rbm.weight_matrix(), machine.visible_units
+            biases = machine.visible_bias, machine.hidden_bias
+        elif hasattr(rbm, "intercept_visible_"):
+            weights, units = rbm.components_.T, None
+            biases = rbm.intercept_visible_, rbm.intercept_hidden_
+        else:
             raise TypeError(
                 f"rbm: expected a fitted RBM of mporbm or a BernoulliRBM of scikit-learn, got "
                 f"{type(rbm).__name__}."
             )
-        if hasattr(rbm, "components_"):
-            weights = rbm.components_.T
-            biases = rbm.intercept_visible_, rbm.intercept_hidden_
-            shapes: tuple[Any, Any] = ((len(weights),), (len(weights.T),))
-            units, common = None, {}
-        else:
-            machine: Machine = rbm.machine_
-            weights = rbm.weight_matrix()
-            biases = machine.visible_bias, machine.hidden_bias
-            shapes = machine.visible_shape, machine.hidden_shape
-            units, common = machine.visible_units, rbm.get_params(deep=False)
         visible, hidden = check_paired_shapes(
             "visible_shape",
-            shapes[0] if visible_shape is None else visible_shape,
+            biases[0].shape if visible_shape is None else visible_shape,
             "hidden_shape",
-            shapes[1] if hidden_shape is None else hidden_shape,
+            biases[1].shape if hidden_shape is None else hidden_shape,
         )
-        for name, shape, size in zip(
-            ("visible_shape", "hidden_shape"), (visible, hidden), weights.shape, strict=True
+        for name, shape, bias in zip(
+            ("visible_shape", "hidden_shape"), (visible, hidden), biases, strict=True
         ):
-            if math.prod(shape) != size:
+            if math.prod(shape) != bias.size:
                 raise ValueError(
-                    f"{name}={shape}: expected a shape of {size} units, as many as rbm has, got "
-                    f"{math.prod(shape)}."
+                    f"{name}={shape}: expected a shape of {bias.size} units, as many as rbm has, "
+                    f"got {math.prod(shape)}."
                 )
         caps = rank_caps(rank, len(visible), "open", name="rank")
         mpo, bound = MPO.from_matrix(weights, visible, hidden, max_rank=caps, tolerance=tolerance)
-        names = cls().get_params(deep=False).keys()
-        chosen = {name: value for name, value in common.items() if name in names}
-        chosen |= {"visible_shape": visible, "hidden_shape": hidden}
-        chosen |= {"rank": mpo.ranks, "boundary": "open"}
-        estimator = cls(**{**chosen, **parameters})
-        estimator.set_machine(
-            Machine(
-                MPOCoupling(mpo),
-                np.asarray(biases[0]).reshape(visible),
-                np.asarray(biases[1]).reshape(hidden),
-                units,
-            )
-        )
+        own = rbm._shared_parameters(cls) if hasattr(rbm, "machine_") else {}
+        own |= {"visible_shape": visible, "hidden_shape": hidden}
+        own |= {"rank": mpo.ranks, "boundary": "open"}
+        estimator = cls(**{**own, **parameters})
+        visible_bias, hidden_bias = np.reshape(biases[0], visible), np.reshape(biases[1], hidden)
+        estimator.set_machine(Machine(MPOCoupling(mpo), visible_bias, hidden_bias, units))
         if hasattr(rbm, "base_bias_"):
             estimator.base_bias_ = rbm.base_bias_.reshape(visible)
         if hasattr(rbm, "coding_"):
@@ -276,7 +267,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         estimator._begin(bound / max(float(np.linalg.norm(weights)), np.finfo(float).tiny))
         return estimator
 
-    def compress(self, *, rank: Any = None, tolerance: float = 0.0) -> Self:
+    def compress(self, *, rank: Rank | None = None, tolerance: float = 0.0) -> Self:
         """Return a copy with W rounded to lower ranks.
 
         A ring is cut open first. The copy's ``truncation_error_`` bounds the relative error in W;
@@ -288,7 +279,8 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         rounded, bound = mpo.round(max_rank=caps, tolerance=tolerance)
         smaller = copy.copy(self)
         smaller.set_params(rank=rounded.ranks, boundary="open")
-        smaller.set_machine(with_mpo(self.machine_, rounded))
+        coupling = MPOCoupling(rounded)
+        smaller.set_machine(eqx.tree_at(lambda m: m.coupling, self.machine_, coupling))
         smaller._begin(bound / max(float(mpo.norm()), np.finfo(float).tiny))
         return smaller
 
@@ -296,11 +288,11 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         """Forget how the machine was trained, as one that was compressed must."""
         self.truncation_error_ = float(truncation_error)
         self.n_iter_, self.history_ = 0, []
-        self.restart_random_numbers()
+        self._restart_random_numbers()
 
 
 def resolve_ranks(
-    rank: Any, visible_shape: tuple[int, ...], hidden_shape: tuple[int, ...], boundary: Any
+    rank: Rank, visible_shape: tuple[int, ...], hidden_shape: tuple[int, ...], boundary: Boundary
 ) -> tuple[int, ...]:
     """Give one rank for each bond; a single number stands for the largest one."""
     sizes = [i * j for i, j in zip(visible_shape, hidden_shape, strict=False)]
@@ -308,9 +300,3 @@ def resolve_ranks(
         return check_ranks(rank, sizes, boundary)
     cap = check_integer("rank", rank)
     return tuple(min(cap, largest) for largest in max_ranks(sizes, boundary))
-
-
-def with_mpo(machine: Machine, mpo: MPO) -> Machine:
-    """Return a machine with another coupling between the same layers."""
-    changed: Machine = eqx.tree_at(lambda m: m.coupling, machine, MPOCoupling(mpo))
-    return changed

@@ -1,6 +1,5 @@
 """The machine: energy, fields, conditionals and free energy (the paper's Eqs. 3-5 and Fig. 4)."""
 
-import math
 from typing import Self, cast
 
 import equinox as eqx
@@ -79,7 +78,7 @@ class Machine(eqx.Module):
     @property
     def n_batch_entries(self) -> int:
         """The numbers that a sample takes in the larger of both layers."""
-        return max(math.prod(self.visible_shape), math.prod(self.hidden_shape))
+        return max(self.visible_bias.size, self.hidden_bias.size)
 
     def planned(self, n_rows: int, n_uses: int = N_USES) -> Self:
         """Return the same machine, ready for `n_uses` fields of batches of `n_rows`.

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators import batches
+from ..estimators.base import RandomState, check_shapes, numbered
 from ..estimators.boltzmann import BoltzmannEstimator
 from ..estimators.inputs import check_weights
-from ..estimators.model_file import ESTIMATORS, check_shapes, numbered
+from ..estimators.model_file import ESTIMATORS
 from ..estimators.mporbm import resolve_ranks
 from ..learning import Objective, Rates, Scheme
 from ..machine import Machine, MPOCoupling
@@ -103,6 +104,7 @@ class MPSRBM(BoltzmannEstimator):
     def _source(
         self, X: object, weight: object, *, n_iter: int, reset: bool
     ) -> tuple[Source, MPSBatch]:
+        reset = reset and not self._goes_on()
         trains = check_trains(X, self.visible_shape if reset else self.visible_shape_)
         if reset:
             self.visible_shape_ = trains.shape[1:]
@@ -124,14 +126,14 @@ class MPSRBM(BoltzmannEstimator):
 
     # From parameters to a specification
 
-    def resolved_hidden_shape(self) -> tuple[int, ...]:
+    def _resolved_hidden_shape(self) -> tuple[int, ...]:
         """Give the hidden shape asked for, with trailing modes of size 1."""
-        shape = (N_HIDDEN,) if self.hidden_shape is None else super().resolved_hidden_shape()
+        shape = (N_HIDDEN,) if self.hidden_shape is None else super()._resolved_hidden_shape()
         return (*shape, *(1,) * (len(self.visible_shape_) - len(shape)))
 
     def _new_machine(self, seed: int, rows: MPSBatch) -> MPSMachine:
         visible, hidden = check_paired_shapes(
-            "visible_shape", self.visible_shape_, "hidden_shape", self.resolved_hidden_shape()
+            "visible_shape", self.visible_shape_, "hidden_shape", self._resolved_hidden_shape()
         )
         ranks = resolve_ranks(self.rank, visible, hidden, "open")
         mpo, bias = mps_start(np.random.default_rng([seed, seed]), rows, hidden, ranks)
@@ -140,23 +142,23 @@ class MPSRBM(BoltzmannEstimator):
     def _note_base_bias(self, rows: MPSBatch) -> None:
         """Note nothing: a full tensor of biases is never formed."""
 
-    def build_scheme(self) -> Scheme:
+    def _build_scheme(self) -> Scheme:
         """Build the scheme along the train."""
         return MPSScheme(alternating=self.scheme == "aop")
 
-    def build_objective(self, rates: Rates) -> Objective:
+    def _build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""
         return MPSLikelihood()
 
-    def initial_rates(self, source: Source, machine: MPSMachine, n_updates: int | None) -> Rates:
+    def _initial_rates(self, source: Source, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones.
 
         Few directions share all of W: hidden units that are on together move a mean as one.
         """
-        rates = super().initial_rates(source, machine, n_updates)
+        rates = super()._initial_rates(source, n_updates)
         if self.learning_rate != "auto":
             return rates
-        largest = 0.25 / math.prod(machine.hidden_shape)
+        largest = 0.25 / math.prod(self._resolved_hidden_shape())
         return Rates(min(float(rates.coupling), largest), rates.bias)
 
     def _headline(self, training: Training) -> str:
@@ -175,7 +177,7 @@ class MPSRBM(BoltzmannEstimator):
         return self._batched(batches.free_energy, self._rows(X))
 
     def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: object = None
+        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: RandomState = None
     ) -> MPSBatch:
         """Draw hidden states by chains of `n_gibbs` steps, and give their means ``E[V | H]``.
 
@@ -206,17 +208,17 @@ class MPSRBM(BoltzmannEstimator):
 
     # Files
 
-    def machine_arrays(self, machine: Machine) -> dict[str, AnyArray]:
+    def _machine_arrays(self, machine: Machine) -> dict[str, AnyArray]:
         """List the parameters of a machine by name."""
         assert isinstance(machine, MPSMachine)
         arrays = {f"coupling.{k}": core for k, core in enumerate(machine.coupling.factors)}
         arrays |= {f"visible_bias.{k}": core for k, core in enumerate(machine.visible_bias.cores)}
         return {**arrays, "hidden_bias": machine.hidden_bias, **machine.visible_units.file_arrays()}
 
-    def machine_from_arrays(
+    def _machine_from_arrays(
         self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
     ) -> MPSMachine:
-        """Build a machine from what `machine_arrays` listed."""
+        """Build a machine from what `_machine_arrays` listed."""
         machine = MPSMachine(
             MPOCoupling(MPO(numbered(arrays, "coupling"))),
             MPS(numbered(arrays, "visible_bias")),
