@@ -89,7 +89,7 @@ def test_no_module_is_long():
 
 def test_the_wheel_does_not_grow():
     """To be lowered with every part that becomes simpler; 15,000 lines are the aim."""
-    assert sum(map(n_lines, MODULES)) < 20_100
+    assert sum(map(n_lines, MODULES)) < 18_900
 
 
 def test_types_are_known():
@@ -100,7 +100,7 @@ def test_types_are_known():
         for line in path.read_text(encoding="utf-8").splitlines()
         if re.search(r"\bAny\b", line)
     ]
-    assert len(lines) <= 760
+    assert len(lines) <= 70
 
 
 # Kinds of schemes, couplings and states

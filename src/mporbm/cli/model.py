@@ -1,7 +1,6 @@
 """Commands that look into a model file, or make another one of it."""
 
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -72,7 +71,7 @@ def inspect(
         "ranks": ranks,
         "n_parameters": estimator.n_parameters_,
         "n_parameters_dense": n_dense,
-        "plan": {**asdict(plan), "batch_size": estimator.batch_size},
+        "plan": {**plan._asdict(), "batch_size": estimator.batch_size},
         "parameters": {name: plain(value) for name, value in parameters.items()},
         "singular_values": spectra,
         "n_iter": estimator.n_iter_,

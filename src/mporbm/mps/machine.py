@@ -13,7 +13,7 @@ from ..machine.hash_rng import hash_split
 from ..machine.machine import Machine
 from ..machine.units import Bernoulli, Gaussian
 from ..tensor import MPS, MPSBatch
-from ..tensor.check import check_array
+from ..tensor.check import check_array, check_key
 from ..tensor.environments import FIELD_CONTRACTION, OVERLAP_CONTRACTION
 from ..tensor.matmul import N_USES
 
@@ -92,6 +92,14 @@ class MPSMachine(Machine):
         cores = self._check_visible(visible).cores
         fields = FIELD_CONTRACTION.contract(cores, self.coupling.mpo.cores)
         return fields.reshape(-1, *self.hidden_shape) + self.hidden_bias
+
+    def hidden_mean(self, visible: object) -> Array:
+        """``p(H = 1 | V) = sigmoid(W^T(V) + C)``."""
+        return self.hidden_units.mean(self.hidden_field(visible))
+
+    def sample_hidden(self, key: Array, visible: object) -> Array:
+        """A draw from ``p(H | V)``."""
+        return self.hidden_units.sample(check_key(key), self.hidden_field(visible))
 
     def visible_field(self, hidden: ArrayLike) -> MPSBatch:  # type: ignore[override]
         """``W(H) + B``, with ranks R_k times those of H and the rank of B added."""

@@ -202,7 +202,7 @@ def _variance(machine: Model, mean: States) -> States:
     return machine.visible_units.total_variance(mean, jnp.zeros((), mean.dtype))
 
 
-def _visible_units(machine: Model) -> Units:
+def _visible_units(machine: Model) -> object:
     """The place where a model keeps the units of the data."""
     return (machine.lowest if isinstance(machine, DeepBelief) else machine).visible_units
 
