@@ -29,10 +29,11 @@ QUICK_COMPILER = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen
 collect_ignore = ["mutations"]
 MOST_CACHE_BYTES = 2**30
 SLOWEST_FIRST = (
-    *("test_scheme.py", "test_likelihood.py", "test_gradient.py", "test_classifier.py"),
-    *("test_train.py", "test_mpo.py", "test_convert.py", "test_machine.py", "test_devices.py"),
-    *("test_processes.py", "test_workers.py", "test_trial.py", "test_beyond.py", "test_deep.py"),
-    *("test_ais.py", "test_evidence.py", "test_sampling.py", "test_refusals.py", "test_loop.py"),
+    *("test_classifier.py", "test_deep.py", "test_checkpoint.py", "test_units.py"),
+    *("test_extensions.py", "test_classification.py", "test_machine.py", "test_estimators.py"),
+    *("test_cli.py", "test_matmul.py", "test_inference.py", "test_likelihood.py", "test_exact.py"),
+    *("test_devices.py", "test_loop.py", "test_coupling.py", "test_scheme.py", "test_gradient.py"),
+    *("test_sklearn.py", "test_processes.py", "test_workers.py", "test_trial.py", "test_beyond.py"),
 )
 """Files that take longest, so that none of them is left for one worker at the end."""
 

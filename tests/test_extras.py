@@ -45,6 +45,7 @@ def wheel_modules():
     return sorted(m.name for m in found if not m.name.endswith("__main__"))
 
 
+@pytest.mark.slow
 def test_every_module_is_imported_or_says_what_it_needs():
     modules = wheel_modules()
     assert len(modules) > 50
