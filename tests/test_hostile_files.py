@@ -156,6 +156,7 @@ CODINGS = {
     "more values than units": {"sample_shape_": [10**9, 10**9]},
     "a number of values that is not theirs": {"n_features_in_": 10**12},
     "sizes of thousands of bits": {"sample_shape_": [2**3000] * 40},
+    "more modes than arrays have": {"sample_shape_": [1] * 100_000},
     "a threshold that is none": {"threshold_": None},
     "an infinite level": {"low_": float("inf")},
 }
@@ -170,6 +171,13 @@ def test_codings_that_fit_no_sample(written):
         refused(mporbm.load, path, "corrupted model file", FileFormatError)
 
     check_each(check, CODINGS.items())
+
+
+def test_codings_of_a_layer_in_mps_form(written):
+    """Such a layer may have more units than there is memory for."""
+    arrays, header = next(parts for parts in models() if parts[1]["class"] == "MPSRBM")
+    path = written("model", encoded("model", arrays, {**header, "coding": {}}))
+    refused(mporbm.load, path, "corrupted model file", FileFormatError)
 
 
 def test_codings_of_types_that_are_no_numbers(written):

@@ -375,6 +375,7 @@ def test_warm_start_goes_on():
         ({}, FLAT[:, :11], "X has 11 features"),
         ({"hidden_shape": (1, 2)}, X, r"hidden_shape=\(1, 2\): expected \(2, 2\), to go on"),
         ({"visible_shape": (3, 4)}, FLAT, r"visible_shape=\(3, 4\): expected \(4, 3\), to go on"),
+        ({"visible_shape": (0, 4)}, FLAT, r"visible_shape\[0\]=0: expected"),
     ],
 )
 def test_a_refused_warm_start_changes_nothing(changes, samples, message):

@@ -163,7 +163,7 @@ def test_users_see_what_they_can_call():
         *("fit", "partial_fit", "fit_transform", "transform", "check_parameters", "coupling"),
         *("sample", "gibbs", "reconstruct", "complete", "denoise", "posterior_samples"),
         *("estimate_noise", "free_energy", "score_samples", "pseudo_log_likelihood", "score"),
-        *("log_partition", "weight_matrix", "from_rbm", "compress", "save"),
+        *("log_partition", "weight_matrix", "from_rbm", "compress", "save", "coupling_options"),
     }
 
 

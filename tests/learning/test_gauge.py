@@ -149,3 +149,11 @@ def test_balancing_keeps_w_and_evens_out_both_sides_of_every_bond(ranks, rng):
         np.testing.assert_allclose(left, np.diag(np.diag(left)), atol=1e-6)
     np.testing.assert_array_equal(rebalance_if_needed(MPO(skewed)).cores[1], tidy.cores[1])
     assert rebalance_if_needed(tidy) is tidy
+
+
+def test_cores_that_cancel_altogether_are_balanced():
+    """|W|^2 from the Gram matrices may then be rounded below 0."""
+    for scale in np.linspace(1.0, 2.0, 20):
+        left = scale * np.array([1e8, 1e8]).reshape(1, 1, 1, 2)
+        right = np.array([1.0, -1.0]).reshape(2, 1, 1, 1)
+        assert np.abs(rebalance_if_needed(MPO([left, right])).to_matrix()).max() < 1.0

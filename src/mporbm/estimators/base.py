@@ -39,8 +39,10 @@ CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
     "objective": ("generative", "discriminative", "hybrid"),
 }
 """Parameters that are one of a few words, of every estimator that has them."""
-LIMITS = {"momentum": 1.0, "sparsity_target": 1.0, "weight_decay": math.inf}
-LIMITS |= {"sparsity_cost": math.inf}
+LIMITS = {
+    **{"momentum": 1.0, "sparsity_target": 1.0},
+    **{"weight_decay": math.inf, "sparsity_cost": math.inf},
+}
 """Parameters that are numbers from 0 to below a limit."""
 RandomState = int | np.integer | np.random.RandomState | None
 """What scikit-learn takes as `random_state`."""
@@ -100,6 +102,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Refuse parameters that no training can have, before it begins."""
         given = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         for name, choices in CHOICES.items():
+            # Only an estimator with bonds to cut has a tolerance for it.
             if name == "scheme" and "rank_tolerance" not in given:
                 choices = tuple(n for n, kind in SCHEMES.items() if not kind.needs_bonds)
             if name in given and not (None in choices and given[name] is None):
@@ -166,7 +169,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tuple(self._fitted_machine("hidden_shape_").hidden_shape)
 
     def set_machine(self, machine: Model) -> None:
-        """Become a fitted estimator around a machine; how another one was trained is forgotten."""
+        """Become a fitted estimator around a machine, without momentum and chains of another."""
         self.__dict__.pop("_continuation", None)
         self.machine_: Any = machine
         self.visible_shape_ = self._data_shape()

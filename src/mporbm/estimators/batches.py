@@ -192,9 +192,10 @@ def posterior(
     noisy, known = evidence.observe(machine, *batch, noise)
     if method == "reconstruct":
         answer = evidence.reconstruct(machine, known, batch[1])
-    elif method == "mean-field" or key is None:
+    elif method == "mean-field":
         answer = evidence.mean_field(noisy, known, n_gibbs)
     else:
+        assert key is not None, "a chain needs random numbers"
         answer = evidence.posterior_average(key, noisy, known, n_gibbs)
     return (answer.mean, jnp.sqrt(answer.variance)) if return_std else answer.mean
 

@@ -115,6 +115,8 @@ class MPODBN(DBN, MPOLayers):
     approximately the posterior mean, as layers below the top are inferred by recognition, which
     only approximates their posterior. `score_samples` is a lower bound.
 
+    The other parameters are those of `MPORBM` without `warm_start`, at every stage.
+
     Parameters
     ----------
     hidden_shapes
@@ -127,8 +129,6 @@ class MPODBN(DBN, MPOLayers):
     checkpoint
         Every stage has a file of its own, with ``.layer-1``, ``.layer-2``, ..., ``.fine-tuning``
         added to this name. A `fit` that finds them goes on where it was.
-
-    The other parameters are those of `MPORBM` without `warm_start`, at every stage.
 
     Attributes
     ----------

@@ -49,7 +49,8 @@ NOT_PART_OF_A_TRAINING = {
     *("random_state", "warm_start"),
 }
 """Parameters that may change between a checkpoint and the training that goes on from it."""
-Samples = ArrayLike | MPSBatch | inputs.Stream
+Data = ArrayLike | MPSBatch | inputs.Stream
+"""Samples in memory or in files, or a stream of them."""
 Specify = Callable[[int, Source], Specification]
 """From a seed and the data to a training."""
 
@@ -76,7 +77,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
 
     @with_callbacks
     def fit(
-        self, X: Samples, y: object = None, *, X_val: Samples | None = None, **fit_params: object
+        self, X: Data, y: object = None, *, X_val: Data | None = None, **fit_params: object
     ) -> Self:
         """Learn the distribution of X.
 
@@ -100,7 +101,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         return self._fit_specified(X, X_val, inputs.take_weight(fit_params), self._specify_start, y)
 
     def partial_fit(
-        self, X: Samples, y: object = None, sample_weight: ArrayLike | None = None
+        self, X: Data, y: object = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Learn from one pass over some more samples, in their order.
 
@@ -188,7 +189,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         hidden = None if self.hidden_shape is None else self._resolved_hidden_shape()
         for name, asked in (("visible_shape", self.visible_shape), ("hidden_shape", hidden)):
             learnt = getattr(self, f"{name}_")
-            if asked is not None and tuple(asked) != learnt:
+            if asked is not None and check_shape(name, asked) != learnt:
                 raise ValueError(
                     f"{name}={asked}: expected {learnt}, to go on from what was learnt "
                     f"(warm_start=True)."
@@ -261,7 +262,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             self.base_bias_ if self.init == "data" else None,
             seed=seed,
             key=key_for(seed, Purpose.WEIGHTS),
-            options=self._coupling_options(),
+            options=self.coupling_options(),
         )
 
     def _note_base_bias(self, rows: PyTree[AnyArray]) -> None:
@@ -275,7 +276,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             return (check_integer("hidden_shape", self.hidden_shape),)
         return check_shape("hidden_shape", self.hidden_shape)
 
-    def _coupling_options(self) -> Mapping[str, object]:
+    def coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with besides both shapes."""
         return {}
 
@@ -287,7 +288,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         """Build the scheme; with a single factor there is no choice."""
         return SCHEMES[getattr(self, "scheme", "su")]()
 
-    def _initial_rates(self, source: Source, n_updates: int | None) -> Rates:
+    def _initial_rates(self, source: Source, machine: Model, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones."""
         if self.learning_rate != "auto":
             return Rates(self.learning_rate, self.learning_rate)
@@ -313,7 +314,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             n_updates = None if partial_fit else source.n_batches(batch_size)
             if n_updates is not None:
                 n_updates *= self.n_iter * len(scheme.groups(machine))
-            rates = self._initial_rates(source, n_updates)
+            rates = self._initial_rates(source, machine, n_updates)
         gauge = getattr(self, "gauge", None) is not None
         options: dict[str, object] = {"n_gibbs": self.n_gibbs, "gauge": gauge}
         options |= {"learning_rate": rates.coupling, "bias_rate": rates.bias}

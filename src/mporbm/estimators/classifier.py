@@ -18,7 +18,7 @@ from ..learning import Objective, Rates
 from ..learning.classification import Classification
 from ..learning.rates import label_rates
 from ..learning.start import with_unit_fields
-from ..machine import Machine, labelled_machine
+from ..machine import Machine, Model, labelled_machine
 from ..machine.layered import layered, stack_of
 from ..tensor import MPO
 from ..tensor.arrays import AnyArray
@@ -172,10 +172,10 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
             bias = np.log((counts + 0.5) / (counts + 0.5).sum())
         return labelled_machine(machine, weights, bias)
 
-    def _initial_rates(self, source: Source, n_updates: int | None) -> Rates:
+    def _initial_rates(self, source: Source, machine: Model, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones for the objective."""
         if self.objective == "generative" or self.learning_rate != "auto":
-            return super()._initial_rates(source, n_updates)
+            return super()._initial_rates(source, machine, n_updates)
         return label_rates(self._measured(source), self._share_of_generative())
 
     def _resolved_hidden_shape(self) -> tuple[int, ...]:
@@ -375,7 +375,7 @@ class MPOClassRBM(ClassifierBase):
 
     coupling: ClassVar[str] = "mpo"
 
-    def _coupling_options(self) -> dict[str, object]:
+    def coupling_options(self) -> dict[str, object]:
         """List what the coupling is built with besides both shapes."""
         hidden = self._resolved_hidden_shape()
         ranks = resolve_ranks(self.rank, self.visible_shape_, hidden, self.boundary)

@@ -13,11 +13,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..tensor.check import check_integer, check_real, check_shape
-from ..training.rows import MOST_BITS, PackedBits, StoredRows, file_behind
+from ..training.rows import MOST_BITS, PackedBits, file_behind
 from . import inputs
+from .inputs import Rows
 
-Rows = np.ndarray | PackedBits | StoredRows
-"""Samples of values or bits, most often flat; an array may be memory-mapped."""
 Block = Shaped[np.ndarray, "n width"]
 """Some rows in memory."""
 Samples = Shaped[np.ndarray, "n ..."]
@@ -34,8 +33,6 @@ class Coding(TransformerMixin, BaseEstimator):
 
     def _fit_rows(self, X: object) -> Rows:
         """X as flat rows, whose shape and type are kept."""
-        given: tuple[int, ...]
-        rows: Rows
         given, rows = inputs.check_flat(self, X, None, reset=True)
         self.sample_shape_ = given if len(given) > 1 else rows.shape[1:]
         self.dtype_ = rows.dtype
@@ -44,8 +41,7 @@ class Coding(TransformerMixin, BaseEstimator):
     def _rows(self, X: object) -> Rows:
         """X as flat rows like those of `fit`."""
         check_is_fitted(self)
-        rows: Rows = inputs.check_flat(self, X, self.sample_shape_, reset=False)[1]
-        return rows
+        return inputs.check_flat(self, X, self.sample_shape_, reset=False)[1]
 
     def _bits(self, X: object, shape: tuple[int, ...]) -> np.ndarray | PackedBits:
         """Coded samples of some shape, or their probabilities, as flat rows."""
@@ -230,11 +226,9 @@ class BitPlanes(Coding):
                 raise refusal(f"{low:g} to {high:g}", hint)
         usable = unsigned and rows.dtype.isnative and 8 * n_bytes <= MOST_BITS
         small = n_bytes <= code_type.itemsize or file_behind(rows) is not None
-        return (
-            rows
-            if usable and small and not self.gray
-            else _by_blocks(code, rows, rows.shape[1], code_type)
-        )
+        if usable and small and not self.gray:
+            return rows
+        return _by_blocks(code, rows, rows.shape[1], code_type)
 
     def _expected(self, bits: Block) -> Float[np.ndarray, "n width"]:
         """Expected values of independent bits; those of certain ones are exact."""

@@ -141,14 +141,14 @@ class MPODBM(DBM, MPOLayers):
     Gibbs sampling of even and odd layers in turns, from the exact conditionals. `score_samples` is
     a lower bound.
 
+    The other parameters, and the attributes besides these, are those of `MPODBN`.
+
     Parameters
     ----------
     negative_phase, n_gibbs, schedule
         As for `MPORBM`, at every stage. Chains that begin at the data know little of a model of
         several layers, and the noise of persistent ones must fade: by default five steps of these,
         and a rate that falls to 0.
-
-    The other parameters, and the attributes besides these, are those of `MPODBN`.
 
     Attributes
     ----------

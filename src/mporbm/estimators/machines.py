@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..tensor.check import check_integer
 from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
@@ -65,6 +66,11 @@ class TvRBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         shape = super()._resolved_hidden_shape()
         return (math.prod(shape),) if self.hidden_shape is None else shape
 
-    def _coupling_options(self) -> Mapping[str, object]:
+    def check_parameters(self) -> None:
+        """Refuse parameters that no training can have, before it begins."""
+        super().check_parameters()
+        check_integer("rank", self.rank)
+
+    def coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with besides both shapes."""
         return {"rank": self.rank}

@@ -24,6 +24,10 @@ from .coding import Binarize, BitPlanes, Coding
 KIND = "model"
 MOST_MACHINES = 256
 """The most machines of a deep model; one of L layers has up to 2 L - 1."""
+MOST_MODES = 64
+"""The most axes of an array in NumPy."""
+FITTED_CODING = ("sample_shape_", "n_features_in_", "shape_", "threshold_", "low_", "high_")
+"""What codings learn and files keep."""
 REAL_TYPE = re.compile(r"bool|u?int\d{1,2}|float\d{1,3}|[<>|=][biuf]\d{1,2}")
 LABEL_TYPE = re.compile(rf"object|{REAL_TYPE.pattern}|[<>|=]U\d{{1,4}}")
 """Types that NumPy has names for; it would take others, of any size."""
@@ -50,9 +54,9 @@ def save(estimator: EstimatorBase, path: str | os.PathLike[str]) -> None:
         "parameters": plain(parameters),
         "visible_shape": list(estimator.visible_shape_),
         "hidden_shape": list(estimator.hidden_shape_),
-        "n_iter": fitted["n_iter_"],
+        "n_iter": estimator.n_iter_,
         "seed": estimator._seed,
-        "history": fitted["history_"],
+        "history": estimator.history_,
         "truncation_error": fitted.get("truncation_error_"),
         "coding": _saved_coding(fitted.get("coding_")),
         "feature_names": plain(fitted.get("feature_names_in_")),
@@ -157,6 +161,9 @@ def _fitted(
             raise ValueError("a base bias that is not finite")
         fitted["base_bias_"] = arrays["base_bias"].reshape(estimator.visible_shape_)
     if header.get("coding") is not None:
+        # A layer in MPS form may have more units than memory.
+        if estimator.n_features_in_ > sum(array.size for array in arrays.values()):
+            raise ValueError("a coding for a layer that is no array")
         fitted["coding_"] = _coding(header["coding"], estimator.n_features_in_)
     if header["truncation_error"] is not None:
         fitted["truncation_error_"] = _finite("truncation_error", header["truncation_error"])
@@ -212,8 +219,9 @@ def _saved_classes(classes: np.ndarray) -> dict[str, object]:
     return {"labels": labels, "dtype": "object" if classes.dtype == object else classes.dtype.str}
 
 
-def _classes(saved: dict[str, Any], n_classes: int) -> np.ndarray:
-    labels, kind = _table(saved)["labels"], _dtype(LABEL_TYPE, saved["dtype"])
+def _classes(saved: object, n_classes: int) -> np.ndarray:
+    table = _table(saved)
+    labels, kind = table["labels"], _dtype(LABEL_TYPE, table["dtype"])
     if not isinstance(labels, list) or any(isinstance(item, (list, dict)) for item in labels):
         raise TypeError("labels that are no list of numbers or text")
     if len(labels) != n_classes:
@@ -228,20 +236,23 @@ def _saved_coding(coding: Coding | None) -> dict[str, object] | None:
         "class": type(coding).__name__,
         "parameters": plain(coding.get_params(deep=False)),
         "dtype": str(coding.dtype_),
-        "fitted": plain({name: v for name, v in vars(coding).items() if name.endswith("_")}),
+        "fitted": plain({name: v for name, v in vars(coding).items() if name in FITTED_CODING}),
     }
 
 
-def _coding(saved: dict[str, Any], n_units: int) -> Coding:
+def _coding(saved: object, n_units: int) -> Coding:
     """Fit a coding to a sample of zeros, of the shape and type that the saved one had."""
     kinds: dict[str, type[Coding]] = {"BitPlanes": BitPlanes, "Binarize": Binarize}
-    coding = kinds[_table(saved)["class"]](**_parameters(saved["parameters"]))
-    fitted = _table(saved["fitted"])
+    table = _table(saved)
+    coding = kinds[table["class"]](**_parameters(table["parameters"]))
+    fitted = _table(table["fitted"])
+    if len(fitted["sample_shape_"]) > MOST_MODES:
+        raise ValueError("a coding of more modes than arrays have")
     shape = check_shape("sample_shape_", fitted["sample_shape_"])
     n_coded = math.prod(shape) * check_integer("n_bits", getattr(coding, "n_bits", 1))
     if n_coded != n_units or fitted["n_features_in_"] != math.prod(shape):
         raise ValueError(f"a coding with {n_coded} units")
-    coding.fit(np.zeros((1, *shape), _dtype(REAL_TYPE, saved["dtype"])))
+    coding.fit(np.zeros((1, *shape), _dtype(REAL_TYPE, table["dtype"])))
     if isinstance(coding, BitPlanes) and list(coding.shape_) != fitted["shape_"]:
         raise ValueError(f"a coding of shape {coding.shape_}")
     if isinstance(coding, Binarize):

@@ -168,7 +168,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         hidden = self._resolved_hidden_shape()
         return resolve_ranks(self.rank, self.visible_shape_, hidden, self.boundary)
 
-    def _coupling_options(self) -> Mapping[str, object]:
+    def coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with; the two-site scheme raises ranks from 1."""
         ranks = self._largest_ranks()
         starting = (1,) * len(ranks) if self.scheme == "two-site" else ranks

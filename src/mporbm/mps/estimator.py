@@ -20,7 +20,7 @@ from ..estimators.inputs import check_weights
 from ..estimators.model_file import ESTIMATORS
 from ..estimators.mporbm import resolve_ranks
 from ..learning import Objective, Rates, Scheme
-from ..machine import Machine, MPOCoupling
+from ..machine import Machine, Model, MPOCoupling
 from ..tensor import MPO, MPS, MPSBatch
 from ..tensor.arrays import AnyArray
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_shape
@@ -96,8 +96,6 @@ class MPSRBM(BoltzmannEstimator):
                 raise ValueError(
                     f"{name}={getattr(self, name)!r}: expected {value!r} for samples in MPS form."
                 )
-        if np.ndim(self.rank) == 0:
-            check_integer("rank", self.rank)
 
     # Data
 
@@ -150,15 +148,15 @@ class MPSRBM(BoltzmannEstimator):
         """Say what is learnt."""
         return MPSLikelihood()
 
-    def _initial_rates(self, source: Source, n_updates: int | None) -> Rates:
+    def _initial_rates(self, source: Source, machine: Model, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones.
 
         Few directions share all of W: hidden units that are on together move a mean as one.
         """
-        rates = super()._initial_rates(source, n_updates)
+        rates = super()._initial_rates(source, machine, n_updates)
         if self.learning_rate != "auto":
             return rates
-        largest = 0.25 / math.prod(self._resolved_hidden_shape())
+        largest = 0.25 / math.prod(machine.hidden_shape)
         return Rates(min(float(rates.coupling), largest), rates.bias)
 
     def _headline(self, training: Training) -> str:

@@ -245,7 +245,7 @@ def _move(
     ascent: Array,
     *grams: Array,
 ) -> Moved:
-    """Move one of `n_moved` cores of W or B, with the Gram matrices beside it if gauged, or C."""
+    """Move C, or one of `n_moved` cores of W or B, with the Gram matrices beside it if gauged."""
     share = 1.0
     if grams:
         left, right = grams
@@ -262,7 +262,7 @@ def _move(
 def _phases(
     key: Array, algorithm: Algorithm, machine: MPSMachine, seen: Seen, weight: Array, bias: Array
 ) -> tuple[Seen, Array, Array]:
-    """The weight of each contraction in the gradient, that of C, and the largest field."""
+    """The weight of each contraction in the gradient, the gradient of C, and the largest field."""
     units = machine.hidden_units
     field = seen.field + bias.reshape(-1)
     positive = units.mean(field)

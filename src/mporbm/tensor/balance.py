@@ -22,7 +22,7 @@ def rebalance_if_needed(mpo: MPO) -> MPO:
     if mpo.boundary == "periodic":
         return mpo
     size = _product_of_norms(mpo)
-    norm = math.sqrt(host_grams(host_cores(mpo.cores))[-1].item())
+    norm = math.sqrt(max(host_grams(host_cores(mpo.cores))[-1].item(), 0.0))
     # In balance the product of the norms is |W| times at most the root of every rank.
     if size <= UNBALANCED * norm:
         return mpo
@@ -43,7 +43,7 @@ def balance(mpo: MPO) -> MPO:
     cores, values = diagonal_cores(cores)
     # Now every core but the first is right-orthonormal: half of each weight goes to its right.
     for k, half in enumerate(map(np.sqrt, values)):
-        cores[k] = cores[k] / np.maximum(half, 1e-8 * half.max())
+        cores[k] = cores[k] / np.maximum(half, 1e-8 * half.max() + np.finfo(float).tiny)
         cores[k + 1] = half[:, None, None, None] * cores[k + 1]
     # Bonds larger than the cores can fill keep their size.
     bonds = [core.shape[0] for core in mpo.cores[1:]]

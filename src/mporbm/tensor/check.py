@@ -152,6 +152,14 @@ def check_array(
     NumPy arrays are copied: JAX would share their memory, and change with them. Inside `jit` the
     entries are unknown and only type and shape are checked.
     """
+    array, dtype = _checked_array(name, value, shape)
+    return jnp.asarray(array, dtype)
+
+
+def _checked_array(
+    name: str, value: object, shape: tuple[int, ...] | None
+) -> tuple[AnyArray, DType]:
+    """The array, still in NumPy if it was not one of JAX, and the JAX dtype that it should have."""
     array = _real_array(name, value)
     if shape is not None and array.shape != shape:
         hint = f"; transpose it with {name}.T" if array.shape == shape[::-1] else ""
@@ -171,7 +179,7 @@ def check_array(
                 f"{array.size - int(finite.sum())} of {array.size} that are NaN or infinite; "
                 f"replace or remove them first."
             )
-    return jnp.asarray(array, dtype)
+    return array, dtype
 
 
 def host_array(
@@ -179,8 +187,8 @@ def host_array(
 ) -> tuple[HostTensor, DType]:
     """Finite real data as a float64 NumPy array, and the JAX dtype a result should have."""
     check_concrete(name, "numbers", value)
-    checked = check_array(name, value, shape)
-    return np.asarray(value, np.float64), checked.dtype
+    _, dtype = _checked_array(name, value, shape)
+    return np.asarray(value, np.float64), dtype
 
 
 def check_batch(

@@ -48,12 +48,13 @@ def linear_index(
         for k, (index, size) in enumerate(zip(multi_index, sizes, strict=True))
     ]
     try:
-        return np.asarray(np.ravel_multi_index(tuple(indices), sizes, order=order))
+        np.broadcast_shapes(*(index.shape for index in indices))
     except ValueError:
         raise ValueError(
             f"multi_index: expected arrays that broadcast against each other, got shapes "
             f"{[index.shape for index in indices]}."
         ) from None
+    return np.asarray(np.ravel_multi_index(tuple(indices), sizes, order=order))
 
 
 def multi_index(

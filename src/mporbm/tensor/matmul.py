@@ -303,7 +303,7 @@ class MergedMPO(MatmulForm):
         return type(self)(cores, self.sizes, self.transposed)
 
     def _states(self, batch: Array, backward: bool) -> list[Array]:
-        """The states of a batch on its way: before it meets a core, between cores, and at last."""
+        """The states of a batch before the first core, between cores, and after the last."""
         states = [batch]
         for core, n_batch, n_beside in self._steps(len(batch))[:: -1 if backward else 1]:
             state = states[-1].reshape(n_batch, core.shape[backward], n_beside)

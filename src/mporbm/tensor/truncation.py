@@ -151,7 +151,7 @@ def tt_round(
 
 
 def _allowed_error(tolerance: float, norm: float, n_splits: int) -> float | None:
-    """The error of each split that keeps the whole within ``tolerance * norm``; None for none.
+    """The error of each split that keeps the whole within ``tolerance * norm``; None if that is 0.
 
     Each split projects orthogonally what the one before has left, so the squared errors add up.
     """
@@ -164,7 +164,7 @@ def _truncate(
     max_ranks: Sequence[int],
     allowed: float | None,
 ) -> tuple[list[HostCore], list[float]]:
-    """Split off a core for every bond, and the error of each split.
+    """Split a core off at every bond: all cores, and the error of each split.
 
     What a split leaves is carried on: `next_core` makes of it the core to be split at bond k + 1.
     """
