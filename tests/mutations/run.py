@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "mporbm"
 TESTS_OF = {
     "tensor/train.py": ["tensor/test_train.py", "tensor/test_mpo.py"],
-    "tensor/environments.py": ["tensor/test_train.py", "tensor/test_batch.py", "mps"],
     "tensor/mps.py": ["tensor/test_batch.py", "tensor/test_train.py"],
     "tensor/network.py": ["learning/test_gauge.py"],
     "tensor/random.py": ["tensor/test_train.py", "machine/test_coupling.py"],
