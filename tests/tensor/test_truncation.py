@@ -120,3 +120,13 @@ def test_real_digits(mnist_images):
     error = np.linalg.norm(full_tensor(mps) - digits)
     assert error <= bound <= 0.2 * np.linalg.norm(digits) * (1 + 1e-9)
     assert mps.compression > 2
+
+
+def test_rings_with_two_bonds_at_the_first_core_are_exact(rng):
+    """A first mode of 6 is shared out over the bonds to both of its neighbours."""
+    tensor = rng.normal(size=(6, 3, 4))
+    truncated = MPS.from_tensor(tensor, boundary="periodic")
+    first, second = truncated.train.cores[0].shape[::2]
+    assert min(first, second) > 1
+    assert first != second
+    np.testing.assert_allclose(truncated.train.to_tensor(), tensor, atol=1e-12)
