@@ -46,7 +46,11 @@ def _is_plain(value: object, levels: int) -> bool:
     if isinstance(value, dict | list):
         items = value.values() if isinstance(value, dict) else value
         return levels > 0 and all(_is_plain(item, levels - 1) for item in items)
-    return not isinstance(value, int) or -(2**63) <= value < 2**63
+    return not isinstance(value, int) or _has_64_bits(value)
+
+
+def _has_64_bits(value: int) -> bool:
+    return -(2**63) <= value < 2**63
 
 
 def read_options(path: Path) -> dict[str, object]:
@@ -124,10 +128,14 @@ def parse_shape(name: str, value: object) -> tuple[int, ...]:
     parts = parts if isinstance(parts, list) else [parts]
     try:
         if all(isinstance(part, str) or type(part) is int for part in parts):
-            return tuple(int(str(part)) for part in parts)
+            sizes = tuple(int(str(part)) for part in parts)
+            if all(map(_has_64_bits, sizes)):
+                return sizes
     except ValueError:
         pass
-    raise ValueError(f"{name}={value!r}: expected integers separated by commas, such as 10,10.")
+    raise ValueError(
+        f"{name}={value!r:.100}: expected integers of 64 bits separated by commas, such as 10,10."
+    )
 
 
 def parse_rank(name: str, value: object) -> int | tuple[int, ...]:
@@ -140,7 +148,7 @@ def _parse_rate(name: str, value: object) -> object:
     try:
         return value if value == "auto" else float(str(value))
     except ValueError as error:
-        raise ValueError(f"{name}={value!r}: expected auto or a number above 0.") from error
+        raise ValueError(f"{name}={value!r:.100}: expected auto or a number above 0.") from error
 
 
 def _parse_seed(name: str, value: object) -> object:
