@@ -386,8 +386,11 @@ def test_unknown_values_cannot_be_known(refused, place, tmp_path):
     np.save(tmp_path / "mask.npy", np.ones((3, 2), bool))
     arguments = ["~/nan.npy", "-o", "~/o.npy", "--quiet"]
     for words in (["--known", "bottom"], ["--mask", "~/mask.npy"]):
-        assert_says(refused(*place("complete", "MODEL", *arguments, *words)), "NaN|finite")
-        assert_says(refused(*place("complete", "GREY", *arguments, *words)), "NaN|finite")
+        name = "known=bottom" if words[0] == "--known" else f"{tmp_path}/mask.npy"
+        for model in ("MODEL", "GREY"):
+            message = refused(*place("complete", model, *arguments, *words))
+            assert message.startswith(f"{name}: expected no NaN in DATA among the known values; ")
+            assert "pass --mask FILE that is 0 there" in message
 
 
 def test_originals_of_another_shape(refused, place, tmp_path):
