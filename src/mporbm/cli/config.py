@@ -46,11 +46,7 @@ def _is_plain(value: object, levels: int) -> bool:
     if isinstance(value, dict | list):
         items = value.values() if isinstance(value, dict) else value
         return levels > 0 and all(_is_plain(item, levels - 1) for item in items)
-    return not isinstance(value, int) or _has_64_bits(value)
-
-
-def _has_64_bits(value: int) -> bool:
-    return -(2**63) <= value < 2**63
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def read_options(path: Path) -> dict[str, object]:
@@ -128,9 +124,9 @@ def parse_shape(name: str, value: object) -> tuple[int, ...]:
     parts = parts if isinstance(parts, list) else [parts]
     try:
         if all(isinstance(part, str) or type(part) is int for part in parts):
-            sizes = tuple(int(str(part)) for part in parts)
-            if all(map(_has_64_bits, sizes)):
-                return sizes
+            sizes = [int(str(part)) for part in parts]
+            if _is_plain(sizes, 1):
+                return tuple(sizes)
     except ValueError:
         pass
     raise ValueError(
