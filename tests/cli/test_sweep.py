@@ -93,6 +93,20 @@ def made_up(monkeypatch):
     return done
 
 
+@pytest.fixture
+def terminated(made_up, monkeypatch):
+    """The process is told to end during runs, which are made up; only sweeps listen."""
+    train, former = Run.train, signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def terminate(run, samples):
+        signal.raise_signal(signal.SIGTERM)
+        return train(run, samples)
+
+    monkeypatch.setattr(Run, "train", terminate)
+    yield made_up
+    signal.signal(signal.SIGTERM, former)
+
+
 def read_csv(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
@@ -421,17 +435,10 @@ def test_an_interrupted_sweep_says_how_to_go_on(run, config, tmp_path, made_up, 
     assert len(made_up) == 6
 
 
-def test_a_signal_in_the_last_run_ends_a_sweep(run, config, tmp_path, made_up, monkeypatch):
-    train = Run.train
-
-    def interrupted(run, samples):
-        signal.raise_signal(signal.SIGTERM)
-        return train(run, samples)
-
-    monkeypatch.setattr(Run, "train", interrupted)
+def test_a_signal_in_the_last_run_ends_a_sweep(run, config, tmp_path, terminated):
     path, out = config("seeds = [0]\n[sweep]\nrank = [2]"), tmp_path / "out"
     ended = run("sweep", path, "-o", out, *HERE)
-    assert (ended.code, ended.out, len(made_up)) == (143, "", 1)
+    assert (ended.code, ended.out, len(terminated)) == (143, "", 1)
     assert len(list((out / "runs").iterdir())) == 1
 
 
@@ -463,6 +470,14 @@ def test_processes_are_told_to_end_before_they_are_killed(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         _work(["--version"], 1, mock.Mock(side_effect=KeyboardInterrupt))
     assert ended == [-signal.SIGTERM]
+
+
+def test_a_process_of_a_sweep_ends_after_the_run_in_which_it_is_told_to(
+    run, config, tmp_path, terminated
+):
+    path = config("[sweep]\nrank = {low = 2, high = 3}")
+    ended = run("sweep", path, "-o", tmp_path / "out", "--session", "other", "--quiet")
+    assert (ended.code, len(terminated)) == (143, 1)
 
 
 def test_processes_of_a_sweep_do_without_reports(run, config, tmp_path, made_up, monkeypatch):

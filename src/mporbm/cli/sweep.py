@@ -80,7 +80,8 @@ def sweep(
 
     search = Search(asked.plan, samples, out, session or f"{os.getpid()}-{uuid.uuid4().hex}")
     if session is not None:
-        search.work()
+        with Interrupts() as interrupts:
+            search.work(interrupts.obey)
         return
     from .sweep_report import complain, facts, sentence, table, write_results
 
