@@ -30,6 +30,13 @@ def test_a_store_is_learnt_from_and_transformed(ok, samples, tmp_path):
     np.testing.assert_array_equal(*features)
 
 
+def test_bytes_in_a_store_need_a_coding(refused, tmp_path):
+    path = tmp_path / "grey.zarr"
+    zarr.create_array(path, shape=(30, 4, 4), dtype=np.uint8, chunks=(7, 4, 4), fill_value=200)
+    message = refused("fit", path, "-o", tmp_path / "m.safetensors", *OPTIONS)
+    assert message.startswith(f"{path}: expected values from 0 to 1, got up to 200; pass --binar")
+
+
 @pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"{}", b'{"zarr_format": 3}', b"\xff"])
 def test_broken_stores_are_refused(refused, samples, tmp_path, content):
     metadata = samples / "zarr.json"

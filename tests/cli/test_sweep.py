@@ -5,10 +5,13 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 import tomllib
+from multiprocessing.context import SpawnProcess
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from numpy.testing import assert_allclose
 from PIL import Image
 
 import mporbm
+from mporbm.cli.sweep import _work
 from mporbm.cli.sweep_config import N_SETTINGS, read_config
 from mporbm.cli.sweep_report import text
 from mporbm.sweep import Range, Run, Search
@@ -87,6 +91,20 @@ def made_up(monkeypatch):
 
     monkeypatch.setattr(Run, "train", train)
     return done
+
+
+@pytest.fixture
+def terminated(made_up, monkeypatch):
+    """The process is told to end during runs, which are made up; only sweeps listen."""
+    train, former = Run.train, signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    def terminate(run, samples):
+        signal.raise_signal(signal.SIGTERM)
+        return train(run, samples)
+
+    monkeypatch.setattr(Run, "train", terminate)
+    yield made_up
+    signal.signal(signal.SIGTERM, former)
 
 
 def read_csv(path):
@@ -415,6 +433,58 @@ def test_an_interrupted_sweep_says_how_to_go_on(run, config, tmp_path, made_up, 
     assert Search.work is original
     assert run("sweep", path, "-o", out, *HERE).code == 0
     assert len(made_up) == 6
+
+
+def test_a_signal_in_the_last_run_ends_a_sweep(run, config, tmp_path, terminated):
+    path, out = config("seeds = [0]\n[sweep]\nrank = [2]"), tmp_path / "out"
+    ended = run("sweep", path, "-o", out, *HERE)
+    assert (ended.code, ended.out, len(terminated)) == (143, "", 1)
+    assert len(list((out / "runs").iterdir())) == 1
+
+
+def test_a_sweep_waits_for_the_last_trial_of_another_one(run, config, tmp_path, monkeypatch):
+    """Without haste, and a signal ends it."""
+    path, out = config("n_settings = 1\n[sweep]\nrank = {low = 1, high = 6}"), tmp_path / "out"
+    asked, rounds = read_config(path), []
+    other = Search(asked.plan, asked.read_samples(), out, "other")
+    trial = other.study.ask(other._space)
+    trial.set_user_attr("process", [socket.gethostname(), os.getpid()])
+
+    def bury(search):
+        rounds.append(time.monotonic())
+        if len(rounds) == 2:
+            signal.raise_signal(signal.SIGINT)
+        assert len(rounds) < 4, "the signal was not heard"
+
+    monkeypatch.setattr(Search, "bury", bury)
+    monkeypatch.setattr("mporbm.cli.sweep.SECONDS_BETWEEN_LOOKS", 0.5)
+    ended = run("sweep", path, "-o", out, *HERE)
+    assert (ended.code, ended.out, len(rounds)) == (130, "", 2)
+    assert rounds[1] - rounds[0] > 0.4
+
+
+def test_processes_are_told_to_end_before_they_are_killed(monkeypatch):
+    ended = []
+    monkeypatch.setattr(SpawnProcess, "kill", lambda worker: ended.append(worker.exitcode))
+    monkeypatch.setattr("mporbm.cli.sweep.SECONDS_BETWEEN_LOOKS", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        _work(["--version"], 1, mock.Mock(side_effect=KeyboardInterrupt))
+    assert ended == [-signal.SIGTERM]
+
+
+def test_a_process_of_a_sweep_ends_after_the_run_in_which_it_is_told_to(
+    run, config, tmp_path, terminated
+):
+    path = config("[sweep]\nrank = {low = 2, high = 3}")
+    ended = run("sweep", path, "-o", tmp_path / "out", "--session", "other", "--quiet")
+    assert (ended.code, len(terminated)) == (143, 1)
+
+
+def test_processes_of_a_sweep_do_without_reports(run, config, tmp_path, made_up, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mporbm.cli.sweep_report", None)
+    path = config("[sweep]\nrank = [2]")
+    ended = run("sweep", path, "-o", tmp_path / "out", "--session", "other", "--quiet")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
 def test_sampled_settings_are_compared_and_drawn(ok, config, tmp_path, made_up):

@@ -1,6 +1,7 @@
 """Files are looked for in the folder of the user, the cache and the web, and are checked."""
 
 import hashlib
+import logging
 import subprocess
 import sys
 import threading
@@ -124,10 +125,15 @@ def test_a_download_with_another_hash_is_refused_and_leaves_nothing(home, websit
 
 
 def test_the_logger_of_pooch_is_as_it_was(home, server):
-    level = pooch.get_logger().level
-    server[0][REMOTE.urls[0]] = CONTENT
-    fetch("things", REMOTE)
-    assert pooch.get_logger().level == level
+    logger = pooch.get_logger()
+    before = logger.level
+    logger.setLevel("DEBUG")
+    server[0][REMOTE.urls[1]] = CONTENT
+    try:
+        fetch("things", REMOTE)
+        assert logging.getLevelName(logger.level) == "DEBUG"
+    finally:
+        logger.setLevel(before)
 
 
 def test_a_broken_file_of_the_user_is_named(put, offline):

@@ -1,14 +1,21 @@
 """A search tries every setting once, whoever does it and whatever ends it."""
 
+import contextlib
 import math
+import os
 import socket
 import subprocess
 import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from mporbm import RBM
+from mporbm.atomic import locked
 from mporbm.sweep import Plan, Range, Run, Samples, Search
 from mporbm.sweep.search import KILLED
 
@@ -139,6 +146,56 @@ def test_a_run_that_kills_its_process_loses_only_itself(search, trained, monkeyp
         states = {t.state.name for t in survivor.study.get_trials()}
         assert states == {"COMPLETE", "FAIL"}
     assert survivor.outcomes()[0][1][1]["reason"] == KILLED
+
+
+def test_a_trial_that_nobody_owns_is_given_up_after_a_while(search, monkeypatch):
+    asked = plan(SAMPLED, sampler="random", n_settings=1)
+    here = search(asked)
+    here.study.ask(here._space)
+    here.bury()
+    assert not here.has_work()
+    monkeypatch.setattr("mporbm.sweep.search.LONGEST_START", timedelta(0))
+    here.bury()
+    assert here.has_work()
+    assert [trial.state.name for trial in here.study.get_trials()] == ["FAIL"]
+
+
+def test_who_waits_for_another_process_looks(search, trained):
+    asked = plan({"rank": [2]})
+    here = search(asked)
+    here.enqueue([{"rank": 2}])
+    other = contextlib.ExitStack()
+    other.enter_context(locked(asked.runs({"rank": 2})[0].path(here.folder, here.fingerprint)))
+    end = threading.Timer(2.0, other.close)
+    end.start()
+    with pytest.raises(KeyboardInterrupt):
+        here.work(mock.Mock(side_effect=[None, KeyboardInterrupt]))
+    assert trained == []
+    end.cancel()
+    other.close()
+
+
+def test_the_lock_of_a_relative_folder_leads_to_its_file(tmp_path, monkeypatch):
+    """Otherwise Optuna would wait for ever for one that a killed process has left."""
+    links, symlink = [], os.symlink
+
+    def record(target, link):
+        symlink(target, link)
+        links.append(Path(link).exists())
+
+    monkeypatch.setattr(os, "symlink", record)
+    monkeypatch.chdir(tmp_path)
+    Search(plan(GRID), SAMPLES, Path("out"), "here")
+    assert {*links} == {True}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, 0.99999), (0.12344, 0.5)])
+def test_rounded_numbers_stay_in_their_range(low, high):
+    asked = plan({"rate": Range(low, high)}, sampler="random")
+    for value in (low, high):
+        setting = asked.decoded({"rate": float(value)})
+        assert low <= setting["rate"] <= high
+        assert asked.decoded(asked.encoded(setting)) == setting
 
 
 def test_other_samples_make_other_runs(search, trained, tmp_path):

@@ -1,6 +1,7 @@
 """The training loop: divergence, early stopping, schedules, weights, reproducibility, input."""
 
 import re
+import signal
 import warnings
 
 import jax
@@ -11,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from mporbm import MPORBM
 from mporbm.training import DivergenceWarning
 from mporbm.training import sources as data
+from mporbm.training.loop import Interrupts
 
 ALL = {
     "epoch",
@@ -102,6 +104,14 @@ def test_back_off_gives_up_where_no_rate_is_small_enough(X):
         hopeless.fit(X)
     assert hopeless.n_iter_ == 0
     assert_same(hopeless, model(n_iter=0).fit(X))
+
+
+def test_a_signal_that_came_before_training_ends_it(X):
+    """One that a context around it has noted: training is not to begin as if there were none."""
+    with Interrupts():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            model().fit(X)
 
 
 def test_a_sensible_rate_does_not_diverge(X):

@@ -19,8 +19,6 @@ COMMANDS = (
     *(model.inspect, model.compress, model.draw, sweep.sweep, processes.launch),
 )
 
-TOO_LARGE = {MemoryError: "not enough memory. ", OverflowError: "expected a smaller number: "}
-
 
 def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
     """Make the application for some arguments.
@@ -39,7 +37,7 @@ def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback(invoke_without_command=True)(_common)
+    app.callback()(_common)
     complete = "fit" in arguments or "_MPORBM_COMPLETE" in os.environ
     for command in COMMANDS:
         more = []
@@ -58,14 +56,24 @@ def make_app(arguments: Sequence[str] = ("fit",)) -> typer.Typer:
     return app
 
 
-def _common(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    if version:
+def _print_version(asked: bool) -> bool:
+    if asked:
         import mporbm
 
         print(mporbm.__version__)
         raise typer.Exit
+    return asked
+
+
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -75,9 +83,14 @@ def run_command(arguments: Sequence[str]) -> int:
         try:
             app = make_app(arguments)
             return int(app(args=arguments, prog_name="mporbm", standalone_mode=False) or 0)
-        except (*(ValueError, TypeError, OSError, MissingExtraError), *TOO_LARGE) as error:
-            reason = next((text for kind, text in TOO_LARGE.items() if isinstance(error, kind)), "")
-            _complain(f"error: {reason}{one_line(error)}")
+        except (ValueError, TypeError, OSError, MissingExtraError) as error:
+            _complain(f"error: {one_line(error)}")
+            return 1
+        except MemoryError as error:
+            _complain(f"error: not enough memory. {error}".strip())
+            return 1
+        except OverflowError as error:
+            _complain(f"error: expected a smaller number: {one_line(error)}.")
             return 1
         except Exception as error:
             # JAX has no class of its own for this.

@@ -124,10 +124,14 @@ def parse_shape(name: str, value: object) -> tuple[int, ...]:
     parts = parts if isinstance(parts, list) else [parts]
     try:
         if all(isinstance(part, str) or type(part) is int for part in parts):
-            return tuple(int(str(part)) for part in parts)
+            sizes = [int(str(part)) for part in parts]
+            if _is_plain(sizes, 1):
+                return tuple(sizes)
     except ValueError:
         pass
-    raise ValueError(f"{name}={value!r}: expected integers separated by commas, such as 10,10.")
+    raise ValueError(
+        f"{name}={value!r:.100}: expected integers of 64 bits separated by commas, such as 10,10."
+    )
 
 
 def parse_rank(name: str, value: object) -> int | tuple[int, ...]:
@@ -140,7 +144,7 @@ def _parse_rate(name: str, value: object) -> object:
     try:
         return value if value == "auto" else float(str(value))
     except ValueError as error:
-        raise ValueError(f"{name}={value!r}: expected auto or a number above 0.") from error
+        raise ValueError(f"{name}={value!r:.100}: expected auto or a number above 0.") from error
 
 
 def _parse_seed(name: str, value: object) -> object:

@@ -105,8 +105,10 @@ def fit(
 def check_bytes(path: str, samples: Any) -> None:
     """Refuse images of 0..255 before the estimator does, with what is to be done here."""
     from ..estimators.inputs import value_range
+    from ..training.rows import StoredRows, is_zarr
 
-    if samples.dtype == np.uint8 and (largest := int(value_range(samples)[1])) > 1:
+    rows = StoredRows(samples) if is_zarr(samples) else samples
+    if rows.dtype == np.uint8 and (largest := int(value_range(rows)[1])) > 1:
         raise ValueError(
             f"{path}: expected values from 0 to 1, got up to {largest}; pass --binarize "
             f"{largest // 2} or --bit-planes {largest.bit_length()}."

@@ -341,8 +341,17 @@ def _mask(samples: np.ndarray, path: str | None, half: Half | None) -> np.ndarra
         raise ValueError(
             "mask: expected --mask FILE, --known HALF, or data in which NaN mark what is unknown."
         )
+    seen = check_mask(None, samples)
+    if mask is None:
+        return seen
     with files.blamed(mask=path or "mask"):
-        return check_mask(mask, samples)
+        given = check_mask(mask, np.broadcast_to(np.True_, samples.shape))
+    if (given & ~seen).any():
+        raise ValueError(
+            f"{path or f'known={half}'}: expected no NaN in DATA among the known values; pass "
+            f"--mask FILE that is 0 there, or leave out --mask and --known: NaN are then unknown."
+        )
+    return given
 
 
 def _written(path: Path, array: np.ndarray) -> tuple[dict[str, object], str]:

@@ -94,9 +94,10 @@ def shape_text(shape: tuple[int, ...]) -> str:
 def flattened(
     command: Callable[..., None], more: Iterable[inspect.Parameter] = ()
 ) -> Callable[..., None]:
-    """Return a command with the fields of a parameter that is a dataclass as parameters.
+    """Return a command whose dataclass parameters are replaced by their fields.
 
-    Parameters in addition, for ``**options``, stand after those that have no default.
+    Typer then sees each field as an option. The parameters in `more`, passed on as ``**options``,
+    come after the required ones.
     """
     groups: dict[str, type] = {}
     found = []

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import time
 import uuid
 from collections.abc import Callable
 from multiprocessing import connection
@@ -16,6 +17,8 @@ from .options import Report
 
 SECONDS_BETWEEN_LOOKS = 1.0
 """How often progress is shown, and signals are obeyed."""
+SECONDS_TO_END = 5.0
+"""How long processes have to end by themselves when they are told to."""
 
 
 def sweep(
@@ -74,12 +77,14 @@ def sweep(
     samples = asked.read_samples()
     from ..sweep import Search, rank
     from ..training.loop import Interrupts
-    from .sweep_report import complain, facts, sentence, table, write_results
 
     search = Search(asked.plan, samples, out, session or f"{os.getpid()}-{uuid.uuid4().hex}")
     if session is not None:
-        search.work()
+        with Interrupts() as interrupts:
+            search.work(interrupts.obey)
         return
+    from .sweep_report import complain, facts, sentence, table, write_results
+
     command = ["sweep", str(config), "--out", str(out), "--session", search.session, "--quiet"]
     n_jobs = n_jobs or len(available_cores())
     try:
@@ -93,10 +98,18 @@ def sweep(
 
             search.bury()
             while (missing := search.missing()) or search.n_to_choose():
+                look()
                 search.enqueue(missing)
                 n_processes = min(n_jobs, len(missing) + search.n_to_choose())
-                search.work(look) if n_processes == 1 else _work(command, n_processes, look)
+                if not search.has_work():
+                    # Other commands do what is left.
+                    time.sleep(SECONDS_BETWEEN_LOOKS)
+                elif n_processes == 1:
+                    search.work(look)
+                else:
+                    _work(command, n_processes, look)
                 search.bury()
+            look()
     except (KeyboardInterrupt, SystemExit):
         report.note(f"stopped; the same command goes on from what is done, which {out} keeps")
         raise
@@ -120,10 +133,14 @@ def _work(command: list[str], n_jobs: int, look: Callable[[], None]) -> None:
             connection.wait(alive, SECONDS_BETWEEN_LOOKS)
             look()
     finally:
-        for worker in workers:
-            if worker.pid is not None:
-                worker.kill()
-                worker.join()
+        started = [worker for worker in workers if worker.pid is not None]
+        for worker in started:
+            worker.terminate()
+        deadline = time.monotonic() + SECONDS_TO_END
+        for worker in started:
+            worker.join(max(deadline - time.monotonic(), 0.0))
+            worker.kill()
+            worker.join()
     for worker in workers:
         # One that was killed has failed with its run; others have said why.
         if worker.exitcode is not None and worker.exitcode > 0:

@@ -90,18 +90,20 @@ def _download(dataset: str, remote: Remote) -> Path:
         )
     with extra("datasets", f"{dataset}: {remote.name} is not on this computer"):
         import pooch
-    # Its own messages say less than ours, and more often.
-    pooch.get_logger().setLevel("WARNING")
-    server = pooch.HTTPDownloader(timeout=TIMEOUT)
-    folder, reasons = cache_folder(dataset), []
+    server, logger = pooch.HTTPDownloader(timeout=TIMEOUT), pooch.get_logger()
+    folder, reasons, level = cache_folder(dataset), [], logger.level
     for url in remote.urls:
         print(f"Downloading {url} to {folder}", file=sys.stderr)
+        # Its own messages say less than ours, and more often.
+        logger.setLevel("WARNING")
         try:
             options = {"fname": remote.name, "path": folder, "downloader": server}
             return Path(pooch.retrieve(url, remote.sha256, **options))
         # Those of servers and disks, and that of a file with another hash.
         except (OSError, ValueError) as error:
             reasons.append(f"{url}: {' '.join(str(error).split()).rstrip('.')}")
+        finally:
+            logger.setLevel(level)
     raise DatasetNotFoundError(
         f"{dataset}: {remote.name} is not on this computer and could not be downloaded: "
         f"{'; '.join(reasons)}. {_advice(dataset, remote)}"

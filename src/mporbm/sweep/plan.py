@@ -73,11 +73,15 @@ class Plan:
 
     def decoded(self, parameters: Mapping[str, object]) -> Setting:
         """Return the setting that Optuna has as parameters, in the order of the space."""
-        return {name: _decoded(parameters[name]) for name in self.space if name in parameters}
+        return {
+            name: _decoded(parameters[name], values)
+            for name, values in self.space.items()
+            if name in parameters
+        }
 
 
-def _decoded(value: object) -> object:
+def _decoded(value: object, values: list[object] | Range) -> object:
     """Return a value of a list, or a number of a range: four digits are easier to read."""
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
+    if isinstance(value, float) and isinstance(values, Range):
+        return float(min(max(float(f"{value:.4g}"), values.low), values.high))
     return json.loads(value) if isinstance(value, str) else value

@@ -49,7 +49,7 @@ class Ranked(NamedTuple):
         return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
     def count(self, status: str) -> int:
-        """How many runs have ended so: "done", "diverged" or "failed"."""
+        """How many runs are "done", "diverged", "failed", "pruned" or "not done"."""
         return sum(outcome["status"] == status for outcome in self.outcomes)
 
 

@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict, cast
@@ -116,10 +116,17 @@ class Run:
         """Return the outcome that is kept, if there is one."""
         return cast("Outcome | None", read_outcome(self.path(folder, fingerprint)))
 
-    def perform(self, samples: Samples, folder: Path, fingerprint: str) -> Outcome:
+    def perform(
+        self,
+        samples: Samples,
+        folder: Path,
+        fingerprint: str,
+        look: Callable[[], None] = lambda: None,
+    ) -> Outcome:
         """Return the outcome that is kept, or make and keep it; a failure is told, not kept.
 
-        No two processes make the same one: who comes second waits for the first.
+        No two processes make the same one: who comes second waits for the first, and calls `look`
+        now and then.
         """
         path = self.path(folder, fingerprint)
         while True:
@@ -139,6 +146,7 @@ class Run:
                     seconds = time.perf_counter() - start
                     write_outcome(path, self._about(fingerprint), outcome, seconds)
             except BlockingIOError:
+                look()
                 time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def train(self, samples: Samples) -> Outcome:

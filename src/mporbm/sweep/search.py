@@ -5,6 +5,7 @@ import json
 import os
 import socket
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 KILLED = "its process was killed, perhaps for want of memory"
 NOT_DONE, PRUNED, FAILED = "not done", "pruned", "failed"
+LONGEST_START = timedelta(minutes=1)
+"""How long a process may take from the beginning of a trial until it says that it is its own."""
 
 
 class Search:
@@ -67,9 +70,11 @@ class Search:
         # All that makes the worth of settings comparable.
         asked = [self.fingerprint, dict(plan.common), space, plan.measure, plan.sampler]
         by_worth = plan.sampler == "tpe"
+        # Its lock is a symbolic link to it, which leads nowhere if the path is relative.
+        log = JournalFileBackend(str((folder / "study.log").absolute()))
         self.study = optuna.create_study(
             study_name=hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:20],
-            storage=optuna.storages.JournalStorage(JournalFileBackend(str(folder / "study.log"))),
+            storage=optuna.storages.JournalStorage(log),
             sampler=optuna.samplers.TPESampler() if by_worth else optuna.samplers.RandomSampler(),
             pruner=optuna.pruners.MedianPruner(),
             direction="maximize" if MEASURES[plan.measure] > 0 else "minimize",
@@ -148,9 +153,13 @@ class Search:
             if setting not in waiting:
                 self.study.enqueue_trial(self.plan.encoded(setting))
 
+    def has_work(self) -> bool:
+        """Whether a setting waits or is to be chosen, besides those that other processes try."""
+        return bool(self._waiting()) or self.n_to_choose(running=True) > 0
+
     def work(self, look: Callable[[], None] = lambda: None) -> None:
-        """Try settings until none waits and none is to be chosen; before each run `look`."""
-        while self._waiting() or self.n_to_choose(running=True):
+        """Try settings as long as there is work; `look` before each run, and while waiting."""
+        while self.has_work():
             self.try_next(look)
 
     def try_next(self, look: Callable[[], None] = lambda: None) -> None:
@@ -159,11 +168,12 @@ class Search:
         trial.set_user_attr("session", self.session)
         trial.set_user_attr("process", [socket.gethostname(), os.getpid()])
         runs = self.plan.runs(self.plan.decoded(trial.params))
-        values, has_failed = list[float](), False
+        values: list[float] = []
+        has_failed = False
         for step, run in enumerate(runs):
             look()
             outcome = self._outcome(run)
-            outcome = outcome or run.perform(self.samples, self.folder, self.fingerprint)
+            outcome = outcome or run.perform(self.samples, self.folder, self.fingerprint, look)
             if outcome["status"] == FAILED:
                 self.study.set_user_attr(self._failure(run), outcome["reason"])
                 has_failed = True
@@ -185,20 +195,27 @@ class Search:
     def bury(self) -> None:
         """Let trials fail whose process, on this computer, was killed.
 
-        Then their settings are missing; but a run has failed whose process was killed in this
-        session.
+        So do those of which no process says that they are its own, a while after they began. Then
+        their settings are missing; but a run has failed whose process was killed in this session.
         """
         settings = {trial.number: setting for trial, setting in self._chosen()}
         for trial in self._trials():
-            host, process = trial.user_attrs.get("process", ("", 0))
-            is_running = trial.state.name == "RUNNING" and host == socket.gethostname()
-            if not is_running or _is_alive(process):
+            if trial.state.name != "RUNNING" or not _is_abandoned(trial):
                 continue
             if trial.number in settings and self._is_ours(trial):
                 runs = self.plan.runs(settings[trial.number])
                 if victim := next((run for run in runs if self._outcome(run) is None), None):
                     self.study.set_user_attr(self._failure(victim), KILLED)
             self.study.tell(trial.number, state=self._states.FAIL)
+
+
+def _is_abandoned(trial: "optuna.trial.FrozenTrial") -> bool:
+    """Whether the process of a running trial was killed, as far as this computer can tell."""
+    if "process" in trial.user_attrs:
+        host, process = trial.user_attrs["process"]
+        return host == socket.gethostname() and not _is_alive(process)
+    begun = trial.datetime_start
+    return begun is not None and datetime.now() - begun > LONGEST_START
 
 
 def _is_alive(process: int) -> bool:

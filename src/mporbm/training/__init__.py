@@ -1,4 +1,4 @@
-"""The training loop: data sources, checkpoints, locks, signals, devices and processes."""
+"""The training loop: data sources, checkpoints, signals, devices and processes."""
 
 from .checkpoint import CheckpointWarning
 from .loop import DivergenceWarning, Specification, Training, TrainingConfig

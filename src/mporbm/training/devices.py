@@ -1,9 +1,11 @@
-"""Training on several devices, of one process or of many: who holds what; and how XLA compiles.
+"""Training on several devices, of one process or of many: who holds what.
 
 The samples of every batch, and chains, are shared out over all devices; parameters are the same
 everywhere. XLA adds up gradients where they meet. A random bit depends on its place in the whole
 batch, not on who draws it (`mporbm.machine.hash_rng`), so that the number of devices changes
 nothing but the order of sums.
+
+`compiled` makes the program that devices run, by the library that multiplies its matrices fastest.
 """
 
 from collections.abc import Callable

@@ -72,8 +72,8 @@ class Specification(NamedTuple):
 class Interrupts(contextlib.ExitStack):
     """Within this context SIGINT and SIGTERM are noted instead of obeyed at once.
 
-    A second one is obeyed. Outside of the main thread, where Python hears no signals, it does
-    nothing.
+    A second one is obeyed. One that an outer context has noted, but not obeyed, is noted here, too.
+    Outside of the main thread, where Python hears no signals, it does nothing.
     """
 
     signal: int | None = None
@@ -85,6 +85,9 @@ class Interrupts(contextlib.ExitStack):
                 # None stands for a handler that is not Python's: it cannot be put back.
                 if former is not None:
                     self.callback(signal.signal, number, former)
+                outer = getattr(former, "__self__", None)
+                if isinstance(outer, Interrupts) and self.signal is None:
+                    self.signal = outer.signal
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -284,11 +287,11 @@ class Training:
                 interrupts.obey()
             first = np.int32(progress.n_blocks * len(block.weight))
             if team is None:
-                placed = jax.device_put((tuple(block), first))
+                placed, first = jax.device_put((tuple(block), first))
             else:
-                placed = (None, *team.batches(tuple(block[1:]))), team.everywhere(first)
+                placed, first = (None, *team.batches(tuple(block[1:]))), team.everywhere(first)
             state, pending = self._block(
-                algorithm, state, placed[0], epoch_key, placed[1], rates, field_limit, team
+                algorithm, state, placed, epoch_key, first, rates, field_limit, team
             )
             progress.n_blocks += 1
         # Between epochs every process has everything.

@@ -5,7 +5,7 @@ import mmap
 from abc import abstractmethod
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -166,6 +166,7 @@ class PackedBits(eqx.Module, SampleArray):
         return bits
 
 
+@runtime_checkable
 class ZarrArray(Protocol):
     """What is used of a ``zarr.Array``."""
 
