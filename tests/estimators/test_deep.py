@@ -63,7 +63,7 @@ def assert_same(one, other):
         # Untrained: every check has other shapes to compile for. What is the same in training is
         # checked with the machines that they are made of.
         MPODBN([(2,), (2,)], rank=2, **UNTRAINED),
-        MPODBM([(2,), (2,)], rank=2, **UNTRAINED),
+        pytest.param(MPODBM([(2,), (2,)], rank=2, **UNTRAINED), marks=pytest.mark.slow),
         pytest.param(DBN([2], **UNTRAINED), marks=pytest.mark.slow),
         pytest.param(DBM([2], **UNTRAINED), marks=pytest.mark.slow),
     ],

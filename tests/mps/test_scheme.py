@@ -185,7 +185,8 @@ def chain_machine(order, rng, n_samples=4):
     return MPSMachine(MPOCoupling(MPO(cores)), bias), samples
 
 
-@pytest.mark.parametrize("alternating", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("alternating", [True, False])
 def test_long_chains_share_a_loop(alternating):
     """Cores of one shape are computed in a loop: a longer chain is no longer a program."""
     rng, key = np.random.default_rng(0), jax.random.key(0)

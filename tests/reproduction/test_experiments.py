@@ -85,6 +85,7 @@ def test_the_report_takes_them(folder, results, scale):
         render({**results, "mode": "slow"}, folder)
 
 
+@pytest.mark.slow
 def test_results_are_strict_json(folder, results, scale):
     def refuse(name):
         raise AssertionError(f"{name} is no JSON")

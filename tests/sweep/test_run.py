@@ -132,7 +132,10 @@ def test_what_was_asked_makes_the_name(tmp_path):
     assert swapped.path(tmp_path, "a") == paths[0]
 
 
-@pytest.mark.parametrize("kind", ["plain", "grey", "planes"])
+SLOW_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("grey", "planes")]
+
+
+@pytest.mark.parametrize("kind", ["plain", *SLOW_KINDS])
 def test_measures_are_those_of_the_estimator(rng, kind):
     coding = {"plain": None, "grey": Binarize(100.0), "planes": BitPlanes(2)}[kind]
     hidden = (2, 2, 1) if kind == "planes" else (2, 2)
