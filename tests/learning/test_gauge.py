@@ -157,3 +157,11 @@ def test_cores_that_cancel_altogether_are_balanced():
         left = scale * np.array([1e8, 1e8]).reshape(1, 1, 1, 2)
         right = np.array([1.0, -1.0]).reshape(2, 1, 1, 1)
         assert np.abs(rebalance_if_needed(MPO([left, right])).to_matrix()).max() < 1.0
+
+
+def test_weight_decay_takes_what_momentum_makes_of_a_steady_gradient():
+    rule, rate = UpdateRule(momentum=0.6, weight_decay=0.1), jnp.asarray(0.01)
+    factor, velocity = jnp.asarray([2.0, -1.0]), jnp.zeros(2)
+    for _ in range(100):
+        velocity = rule.accelerate(velocity, -0.1 * factor, rate)
+    np.testing.assert_allclose(rule.decay(factor, rate), factor + velocity, rtol=1e-12)

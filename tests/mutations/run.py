@@ -45,7 +45,10 @@ TESTS_OF = {
     "learning/start.py": ["training/test_loop.py"],
 }
 """Tests that know a module, or those of a folder, best, if they are not called like it."""
-FURTHER = {"learning": ["training", "estimators/test_estimators.py", "mps"]}
+FURTHER = {
+    "machine": ["learning/test_deep.py", "learning/test_classification.py"],
+    "learning": ["training", "estimators/test_estimators.py", "mps"],
+}
 """What tests a folder beside the folder of the same name."""
 SECONDS = 1800.0
 
