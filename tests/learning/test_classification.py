@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from mporbm import MPOClassRBM
 from mporbm.learning import (
+    Alternating,
     Batch,
     ContrastiveDivergence,
     FastPersistentCD,
@@ -162,6 +163,13 @@ def test_only_the_moved_factors_get_a_gradient(name, rng):
     for k in (1, 2):
         assert_allclose(one.factors[k], every.factors[k], rtol=1e-12)
     assert_allclose(one.visible_bias, every.visible_bias, rtol=1e-12)
+
+
+def test_every_core_has_its_turn_and_the_label_moves_with_each():
+    machine = tiny("mpo")
+    n_cores = len(machine.coupling.factors) - 1
+    assert n_cores > 1
+    assert Alternating().groups(machine) == tuple((k, n_cores) for k in range(n_cores))
 
 
 def test_samples_without_a_label_teach_none(rng):
