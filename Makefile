@@ -16,7 +16,7 @@ demo: $(VENV)/.demo ## repeat the paper's experiments on digits, in some minutes
 test: $(VENV)/.test ## run the tests of the default tier on all cores, in some minutes
 	$(BIN)/python -m pytest -q -n auto
 
-test-all: $(VENV)/.test ## run the default tier and the rest, in some 20 minutes
+test-all: $(VENV)/.test ## run the default tier and the rest, in some 15 minutes
 	$(BIN)/python -m pytest -q -n auto -m "not soak"
 
 soak: $(VENV)/.test ## run the tests that take minutes each: a training that is killed 50 times

@@ -33,7 +33,7 @@ SLOWEST_FIRST = (
     *("test_extensions.py", "test_classification.py", "test_machine.py", "test_estimators.py"),
     *("test_cli.py", "test_matmul.py", "test_inference.py", "test_likelihood.py", "test_exact.py"),
     *("test_devices.py", "test_loop.py", "test_coupling.py", "test_scheme.py", "test_gradient.py"),
-    *("test_sklearn.py", "test_processes.py", "test_workers.py", "test_trial.py", "test_beyond.py"),
+    *("test_sklearn.py", "test_processes.py", "test_beyond.py"),
 )
 """Files that take longest, so that none of them is left for one worker at the end."""
 
@@ -69,7 +69,8 @@ def pytest_collection_modifyitems(items):
     Examples of estimators learn real images, compiled as users have them, and are slow.
     """
     for item in items:
-        if isinstance(item, pytest.DoctestItem) and "estimator" in f"{item.path}":
+        places = item.path.parent.name, item.path.stem
+        if isinstance(item, pytest.DoctestItem) and {"estimators", "estimator"} & {*places}:
             item.add_marker(pytest.mark.slow)
     places = {name: place for place, name in enumerate(SLOWEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))

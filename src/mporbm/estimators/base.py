@@ -40,8 +40,10 @@ CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
 }
 """Parameters that are one of a few words, of every estimator that has them."""
 LIMITS = {
-    **{"momentum": 1.0, "sparsity_target": 1.0},
-    **{"weight_decay": math.inf, "sparsity_cost": math.inf},
+    "momentum": 1.0,
+    "sparsity_target": 1.0,
+    "weight_decay": math.inf,
+    "sparsity_cost": math.inf,
 }
 """Parameters that are numbers from 0 to below a limit."""
 RandomState = int | np.integer | np.random.RandomState | None

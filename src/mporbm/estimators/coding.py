@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..tensor.arrays import Samples
 from ..tensor.check import check_integer, check_real, check_shape
 from ..training.rows import MOST_BITS, PackedBits, file_behind
 from . import inputs
@@ -19,8 +20,6 @@ from .inputs import Rows
 
 Block = Shaped[np.ndarray, "n width"]
 """Some rows in memory."""
-Samples = Shaped[np.ndarray, "n ..."]
-"""Values or bits in the shape of the samples."""
 LEEWAY = 1e-3
 """How far from 0 to 1 probabilities may be: averages of them are rounded."""
 

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..tensor.arrays import HostTensor
+from ..tensor.arrays import HostTensor, Samples
 from ..tensor.check import check_choice, check_integer, check_real
 from . import batches, inputs
 from .base import EstimatorBase, Purpose, RandomState, key_for
@@ -21,7 +21,6 @@ LEAST_NOISE = 1e-15
 """Noise below it is taken as this much: its square must not vanish in single precision."""
 N_MEASURED_ROWS = 1024
 """The most samples from which noise is estimated."""
-Samples = Shaped[np.ndarray, "n ..."]
 Known = Bool[np.ndarray, "n ..."]
 
 

@@ -61,7 +61,7 @@ class Seen(eqx.Module):
     bias_field: Array
     """``W^T(B)``, (1, J)."""
     field_bias: Array
-    """The same, (J, 1): its gradient is that of B."""
+    """``W^T(B)`` as a column, (J, 1): its gradient is that of B."""
     bias_square: Array
     """``<B, B>``, (1, 1)."""
 

@@ -162,11 +162,11 @@ class PlannedCoupling(Coupling):
         return self.coupling
 
     def parts(self) -> tuple[Coupling, ...]:
-        """Return those of the coupling."""
+        """Return the parts of the coupling that is planned."""
         return self.coupling.parts()
 
     def nodes(self) -> list[Node]:
-        """Return those of the coupling."""
+        """Return the nodes of the coupling that is planned."""
         return self.coupling.nodes()
 
     def to_mpo(self) -> Coupling:

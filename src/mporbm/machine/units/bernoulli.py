@@ -20,11 +20,11 @@ class Bernoulli(Units):
 
     @property
     def is_binary(self) -> bool:
-        """True."""
+        """Whether each unit is 0 or 1, which it is."""
         return True
 
     def potential(self, state: Array) -> Array:
-        """Zero."""
+        """No energy of its own: zeros."""
         return jnp.zeros_like(state)
 
     def log_partition(self, field: Array) -> Array:

@@ -30,7 +30,7 @@ class Categorical(Units):
     n_categories: int | None = eqx.field(static=True, default=None)
 
     def potential(self, state: Array) -> Array:
-        """Zero."""
+        """No energy of its own: zeros."""
         return jnp.zeros_like(state)
 
     def log_partition(self, field: Array) -> Array:

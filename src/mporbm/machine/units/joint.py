@@ -65,7 +65,7 @@ class JointUnits(Units):
         return _join([p.sample(k, f) for p, k, f in zip(self.parts, keys, fields, strict=True)])
 
     def sample_and_mean(self, key: Array, field: Array) -> tuple[Array, Array]:
-        """Both of each part, by the keys of `sample`."""
+        """Draw states, and compute means, of each part by the keys of `sample`."""
         every = zip(self.parts, hash_split(key, len(self.parts)), self._split(field), strict=True)
         samples, means = zip(*(p.sample_and_mean(k, f) for p, k, f in every), strict=True)
         return _join(samples), _join(means)
