@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mporbm
 from mporbm import DBM, DBN, MPODBM, MPODBN, MPORBM
-from mporbm.machine import exact
+from mporbm.machine import UNITS, Bernoulli, exact
 from mporbm.training import FileFormatError, checkpoint
 from mporbm.training import safetensors_io as storage
 from strategies import all_states
@@ -226,6 +226,19 @@ def test_a_file_gives_the_model_back(estimator, tmp_path):
         storage.write(path, "model", arrays, rest)
         with pytest.raises(FileFormatError, match="incomplete or corrupted model file"):
             mporbm.load(path)
+
+
+@tensors
+@pytest.mark.parametrize("units", ["categorical", "gaussian"])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_a_file_keeps_the_units_of_every_layer(estimator, units, n_layers, tmp_path):
+    shapes = COMMON["hidden_shapes"][:n_layers]
+    model = clone(estimator).set_params(visible_units=units, hidden_shapes=shapes, n_iter=0)
+    model.set_params(n_iter_fine_tuning=0).fit(np.eye(2)[HALVES.reshape(8, 3)])
+    model.save(tmp_path / "model")
+    again = mporbm.load(tmp_path / "model")
+    kinds = [[type(m.visible_units) for m in e.layers_] for e in (model, again)]
+    assert kinds[0] == kinds[1] == [UNITS[units], Bernoulli][:n_layers]
 
 
 @tensors

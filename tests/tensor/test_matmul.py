@@ -88,7 +88,7 @@ def test_products_of_a_batch_are_done_one_by_one_or_as_one(rng, monkeypatch):
 def test_a_tall_gradient_is_as_good_as_another(rng):
     coupling = random_coupling("dense", (8, 9), (2,), 2, rng)
     rows, columns = (jnp.asarray(rng.normal(size=(N, size))) for size in (72, 2))
-    product = coupling.product(N)
+    product = coupling.matmul_form(N)
     (core,) = product.gradient(
         product.contract_rows(rows)[1], product.contract_columns(columns)[1]
     ).cores

@@ -211,7 +211,11 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return arrays | machine.visible_units.file_arrays()
 
     def _machine_from_arrays(
-        self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
+        self,
+        arrays: dict[str, np.ndarray],
+        visible_units: type[Units],
+        visible_shape: list[int],
+        hidden_shape: list[int],
     ) -> Machine:
         """Build a machine of the shapes that a header says from what `_machine_arrays` listed."""
         factors = numbered(arrays, "coupling")
@@ -219,14 +223,10 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             COUPLINGS[self.coupling].from_factors(factors, len(visible_shape)),
             arrays["visible_bias"],
             arrays["hidden_bias"],
-            self._units_in_file(arrays).from_file_arrays(arrays),
+            visible_units.from_file_arrays(arrays),
         )
         check_shapes(machine, visible_shape, hidden_shape)
         return machine
-
-    def _units_in_file(self, arrays: dict[str, np.ndarray]) -> type[Units]:
-        """Say which visible units a machine of a file has."""
-        return UNITS[self.visible_units]
 
     # Data and random numbers
 

@@ -18,7 +18,7 @@ from ..learning import Objective, Rates
 from ..learning.classification import Classification
 from ..learning.rates import label_rates
 from ..learning.start import with_unit_fields
-from ..machine import Machine, Model, labelled_machine
+from ..machine import Machine, Model, Units, labelled_machine
 from ..machine.layered import layered, stack_of
 from ..tensor import MPO
 from ..tensor.arrays import AnyArray
@@ -301,10 +301,14 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         return {**own, "label_weights": weights, "label_bias": top.hidden_bias}
 
     def _machine_from_arrays(
-        self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
+        self,
+        arrays: dict[str, np.ndarray],
+        visible_units: type[Units],
+        visible_shape: list[int],
+        hidden_shape: list[int],
     ) -> Machine:
         """Build a machine from what `_machine_arrays` listed."""
-        machine = super()._machine_from_arrays(arrays, visible_shape, hidden_shape)
+        machine = super()._machine_from_arrays(arrays, visible_units, visible_shape, hidden_shape)
         return labelled_machine(machine, arrays["label_weights"], arrays["label_bias"])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from ..learning import Objective, Scheme
-from ..machine import UNITS, Machine, Model, Units
+from ..machine import Machine, Model
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
 from ..tensor.ranks import Boundary
 from ..training import Specification
@@ -192,10 +192,6 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
     def hidden_shape_(self) -> tuple[int, ...]:
         """The shape of the last layer."""
         return self.layers_[-1].hidden_shape
-
-    def _units_in_file(self, arrays: dict[str, np.ndarray]) -> type[Units]:
-        """Say which visible units a layer of a file has; above the first, they are binary."""
-        return UNITS["gaussian" if "log_variance" in arrays else "bernoulli"]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

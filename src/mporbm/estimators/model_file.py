@@ -14,6 +14,7 @@ import numpy as np
 
 import mporbm
 
+from ..machine import UNITS
 from ..registry import Registry
 from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
@@ -132,7 +133,10 @@ def _set_machines(
     machines, known = {}, {"base_bias"}
     for name, (visible_shape, hidden_shape) in shapes.items():
         own = {n.removeprefix(name): a for n, a in arrays.items() if n.startswith(name)}
-        machines[name] = estimator._machine_from_arrays(own, visible_shape, hidden_shape)
+        # Above the data, the layers of a stack are binary.
+        is_lowest = len(shapes) == 1 or name.endswith(".0.")
+        units = UNITS[estimator.visible_units if is_lowest else "bernoulli"]
+        machines[name] = estimator._machine_from_arrays(own, units, visible_shape, hidden_shape)
         known |= {name + part for part in estimator._machine_arrays(machines[name])}
     if unknown := sorted(arrays.keys() - known):
         kind = type(estimator).__name__

@@ -116,7 +116,7 @@ def discriminative_gradient(
             )
             return _log_probability(moved, data)
 
-        form = machine.coupling.product(len(data))
+        form = machine.coupling.matmul_form(len(data))
         theta = form, machine.visible_bias, machine.hidden_bias
         (form, *biases), (rate, largest) = jax.grad(objective, has_aux=True)(theta)
         return (Parameters(pull_back(form), *biases), rate), largest

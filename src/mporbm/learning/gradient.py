@@ -130,7 +130,7 @@ def plan_update(
         every = list(factors)
         for k, array in zip(moved, chosen, strict=True):
             every[k] = array
-        return whole.with_factors(tuple(every)).product(n_rows)
+        return whole.with_factors(tuple(every)).matmul_form(n_rows)
 
     form, derivative = jax.vjp(merge, [factors[k] for k in moved])
     return machine.formed(form), PullBack(whole, derivative, moved, n_rows)
@@ -186,7 +186,7 @@ class _Phase(eqx.Module):
 
 
 def _phase(machine: Machine, batch: Batch) -> _Phase:
-    dtype, form = machine.coupling.dtype, machine.coupling.product(len(batch))
+    dtype, form = machine.coupling.dtype, machine.coupling.matmul_form(len(batch))
     visible = check_batch("visible", batch.visible, machine.visible_shape, dtype)
     field, rows = form.contract_rows(visible.reshape(len(visible), -1))
     field = field.reshape(-1, *machine.hidden_shape) + machine.hidden_bias

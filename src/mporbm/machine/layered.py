@@ -154,9 +154,9 @@ class LayeredCoupling(Coupling):
             matrix = matrix.at[row : row + n_rows, column : column + n_columns].set(block)
         return matrix
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> LayeredForm:
+    def matmul_form(self, n_rows: int, n_uses: int = N_USES) -> LayeredForm:
         """Every coupling in the form that is best for it."""
-        products = tuple(coupling.product(n_rows, n_uses) for coupling in self.couplings)
+        products = tuple(coupling.matmul_form(n_rows, n_uses) for coupling in self.couplings)
         return LayeredForm(products, self.sizes)
 
     def describe(self, n_rows: int) -> str:

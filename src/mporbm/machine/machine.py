@@ -87,7 +87,7 @@ class Machine(eqx.Module):
         """
         if self.coupling.unplanned() is not self.coupling:
             return self
-        return self.formed(self.coupling.product(n_rows, n_uses))
+        return self.formed(self.coupling.matmul_form(n_rows, n_uses))
 
     def formed(self, form: MatmulForm) -> Self:
         """Return the same machine with W in a form that was made for its products."""

@@ -20,7 +20,7 @@ from ..estimators.inputs import check_weights
 from ..estimators.model_file import ESTIMATORS
 from ..estimators.mporbm import resolve_ranks
 from ..learning import Objective, Rates, Scheme
-from ..machine import Machine, Model, MPOCoupling
+from ..machine import Machine, Model, MPOCoupling, Units
 from ..tensor import MPO, MPS, MPSBatch
 from ..tensor.arrays import AnyArray
 from ..tensor.check import check_choice, check_integer, check_paired_shapes, check_shape
@@ -214,7 +214,11 @@ class MPSRBM(BoltzmannEstimator):
         return {**arrays, "hidden_bias": machine.hidden_bias, **machine.visible_units.file_arrays()}
 
     def _machine_from_arrays(
-        self, arrays: dict[str, np.ndarray], visible_shape: list[int], hidden_shape: list[int]
+        self,
+        arrays: dict[str, np.ndarray],
+        visible_units: type[Units],
+        visible_shape: list[int],
+        hidden_shape: list[int],
     ) -> MPSMachine:
         """Build a machine from what `_machine_arrays` listed."""
         machine = MPSMachine(

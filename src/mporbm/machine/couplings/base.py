@@ -106,7 +106,7 @@ class Coupling(eqx.Module):
         """Say in words how W is multiplied with batches of `n_rows`."""
         return str(self.plan(n_rows))
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
+    def matmul_form(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
         """W in the form that is best for `n_uses` products with batches of `n_rows`."""
         return MergedMPO.from_nodes(self.nodes(), self.plan(n_rows, n_uses))
 
@@ -114,14 +114,14 @@ class Coupling(eqx.Module):
         """``W(H)`` for a batch: (..., J_1..J_e) -> (..., I_1..I_d)."""
         batch = check_batch("hidden", hidden, self.hidden_shape, self.dtype)
         leading, flat = flatten_batch(batch, len(self.hidden_shape))
-        result, _ = self.product(len(flat), n_uses=1).contract_columns(flat)
+        result, _ = self.matmul_form(len(flat), n_uses=1).contract_columns(flat)
         return result.reshape(*leading, *self.visible_shape)
 
     def apply_transpose(self, visible: ArrayLike) -> Array:
         """``W^T(V)`` for a batch: (..., I_1..I_d) -> (..., J_1..J_e)."""
         batch = check_batch("visible", visible, self.visible_shape, self.dtype)
         leading, flat = flatten_batch(batch, len(self.visible_shape))
-        result, _ = self.product(len(flat), n_uses=1).contract_rows(flat)
+        result, _ = self.matmul_form(len(flat), n_uses=1).contract_rows(flat)
         return result.reshape(*leading, *self.hidden_shape)
 
     def to_matrix(self, order: Order = "C") -> Array:
@@ -187,7 +187,7 @@ class PlannedCoupling(Coupling):
         """Build the coupling with other factors, which is not planned."""
         return self.coupling.with_factors(factors)
 
-    def product(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
+    def matmul_form(self, n_rows: int, n_uses: int = N_USES) -> MatmulForm:
         """The form that was made."""
         return self.merged
 
