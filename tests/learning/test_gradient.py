@@ -168,20 +168,24 @@ def test_one_step_is_the_rate_times_the_exact_gradient(scheme, kind, gauge, rng,
     assert log_likelihood(end.machine, data) > log_likelihood(machine, data)
 
 
-def test_a_two_site_step_is_the_exact_gradient_of_the_merged_core(rng, key):
-    """With room for every rank, d = 2: the step in W is the dense gradient itself."""
+@pytest.mark.parametrize("momentum", [0.0, 0.6])
+def test_a_two_site_step_is_the_exact_gradient_of_the_merged_core(momentum, rng, key):
+    """With room for every rank, d = 2: the step in W is the dense gradient itself.
+
+    It is as long as momentum would make it in the end.
+    """
     dense, data, rate = tiny_machine("dense", scale=0.7), data_batch(rng), 1e-2
     machine = dense.to_mpo()
     biases = machine.visible_bias, machine.hidden_bias
     machine = Machine(MPOCoupling(pad_ranks(machine.coupling.mpo, (4,))), *biases)
-    scheme, rule = TwoSite(), (Exact(), UpdateRule(momentum=0.0))
+    scheme, rule = TwoSite(), (Exact(), UpdateRule(momentum=momentum))
     start = Algorithm(scheme, *rule).init(key, machine, 1)
     np.testing.assert_allclose(
         start.machine.coupling.to_matrix(), dense.coupling.to_matrix(), atol=1e-12
     )
     end, _ = eqx.filter_jit(Algorithm(scheme, *rule).step)(key, start, data, Rates(rate, rate))
     g = exact_gradient(dense, data)
-    expected = dense.coupling.weights + rate * g.factors[0]
+    expected = dense.coupling.weights + rate / (1.0 - momentum) * g.factors[0]
     np.testing.assert_allclose(
         end.machine.coupling.to_matrix(), expected.reshape(6, 4), rtol=1e-9, atol=1e-12
     )
