@@ -89,7 +89,7 @@ PARAMETERS = [
         ValueError,
         "negative_phase='fpcd': expected another one for scheme='two-site'",
     ),
-    ({"negative_phase": "cd1"}, ValueError, "negative_phase='cd1': .*'cd', 'pcd', 'fpcd' or 'pt'"),
+    ({"negative_phase": "cd1"}, ValueError, "negative_phase='cd1': expected 'cd', 'pcd', .* or "),
     ({"schedule": "step"}, ValueError, "schedule='step': expected 'constant', 'linear' or 'cos"),
     ({"init": "zero"}, ValueError, "init='zero': expected 'data' or 'random'"),
     ({"on_divergence": "raise"}, ValueError, "on_divergence='raise': .*'stop' or 'back-off'"),

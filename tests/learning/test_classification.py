@@ -135,7 +135,7 @@ def test_gradients_are_finite_differences(name, kind, rng):
     )
     assert_slopes(found, machine, lambda m: value(m, v, labels, data.weight, **options), rng)
     fields = machine.hidden_field(data.visible)
-    assert_allclose(info.hidden_rate, data.mean(jax.nn.sigmoid(fields)), rtol=1e-9)
+    assert_allclose(info.hidden_mean, data.mean(jax.nn.sigmoid(fields)), rtol=1e-9)
     assert info.largest_field >= abs(fields).max()
 
 

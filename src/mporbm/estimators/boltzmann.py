@@ -21,7 +21,6 @@ from ..learning import (
     SCHEMES,
     Algorithm,
     LearningState,
-    LogLikelihood,
     Objective,
     Rates,
     Scheme,
@@ -44,10 +43,8 @@ from .progress import epoch_text, progress_bar
 
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 """The most samples, and entries of them, that the start and the automatic rate look at."""
-NOT_PART_OF_A_TRAINING = {
-    *("n_iter", "verbose", "checkpoint", "checkpoint_interval", "feature", "output"),
-    *("random_state", "warm_start"),
-}
+NOT_PART_OF_A_TRAINING = {"n_iter", "random_state", "warm_start", "verbose", "feature", "output"}
+NOT_PART_OF_A_TRAINING |= {"checkpoint", "checkpoint_interval"}
 """Parameters that may change between a checkpoint and the training that goes on from it."""
 Data = ArrayLike | MPSBatch | inputs.Stream
 """Samples in memory or in files, or a stream of them."""
@@ -117,7 +114,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     def _fit_specified(
         self, X: object, X_val: object, weight: object, specify: Specify, y: object = None
     ) -> Self:
-        """Train as a function of the seed and the data specifies; else as `fit`."""
+        """Do as `fit`, but let ``specify(seed, source)`` say what is trained."""
         self.check_parameters()
         source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
         source, validation = self._split(source, X_val)
@@ -282,7 +279,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
 
     def _build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""
-        return LogLikelihood()
+        return Objective()
 
     def _build_scheme(self) -> Scheme:
         """Build the scheme; with a single factor there is no choice."""
@@ -305,13 +302,16 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         rates: Rates | None = None,
         epoch: int | None = None,
     ) -> Specification:
-        """Specify the training of a machine; `epoch` is the only one that `partial_fit` adds."""
-        scheme, partial_fit = scheme or self._build_scheme(), epoch is not None
+        """Specify the training of a machine.
+
+        `epoch`, which only `partial_fit` gives, is the number of epochs that are over.
+        """
+        scheme, is_partial = scheme or self._build_scheme(), epoch is not None
         batch_size = self.batch_size
-        if isinstance(source, ArraySource) and not partial_fit:
+        if isinstance(source, ArraySource) and not is_partial:
             batch_size = min(batch_size, len(source.used))
         if rates is None:
-            n_updates = None if partial_fit else source.n_batches(batch_size)
+            n_updates = None if is_partial else source.n_batches(batch_size)
             if n_updates is not None:
                 n_updates *= self.n_iter * len(scheme.groups(machine))
             rates = self._initial_rates(source, machine, n_updates)
@@ -332,12 +332,12 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         config = TrainingConfig(
             n_iter=self.n_iter if epoch is None else epoch + 1,
             batch_size=batch_size,
-            schedule="constant" if partial_fit else self.schedule,
+            schedule="constant" if is_partial else self.schedule,
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
             on_divergence=self.on_divergence,
-            checkpoint=None if partial_fit or not self.checkpoint else os.fspath(self.checkpoint),
+            checkpoint=None if is_partial or not self.checkpoint else os.fspath(self.checkpoint),
             checkpoint_interval=self.checkpoint_interval,
-            shuffle=not partial_fit,
+            shuffle=not is_partial,
         )
         return Specification(machine, algorithm, rates, config, seed, self._identity())
 
@@ -346,7 +346,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         left_out = NOT_PART_OF_A_TRAINING
         # Where rates, or what is dropped, depend on the number of epochs, it is another training.
         changing = self.schedule != "constant" or self.learning_rate == "auto"
-        if changing or getattr(self, "scheme", None) == "two-site":
+        if changing or SCHEMES[getattr(self, "scheme", "su")].depends_on_n_iter:
             left_out = left_out - {"n_iter"}
         parameters: dict[str, object] = plain(self.get_params(deep=False))
         kept = {name: value for name, value in parameters.items() if name not in left_out}

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning import SCHEMES, Scheme
+from ..learning import NEGATIVE_PHASES, SCHEMES, Scheme
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO, max_ranks
 from ..tensor.arrays import HostTensor
@@ -153,15 +153,17 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         """Refuse parameters that no training can have, before it begins."""
         super().check_parameters()
         check_tolerance("rank_tolerance", self.rank_tolerance)
-        if self.scheme == "two-site" and self.negative_phase == "fpcd":
+        if not SCHEMES[self.scheme].needs_bonds:
+            return
+        if NEGATIVE_PHASES[self.negative_phase].keeps_factors:
             raise ValueError(
-                "negative_phase='fpcd': expected another one for scheme='two-site', whose splits "
-                "leave nothing for fast cores to add to."
+                f"negative_phase={self.negative_phase!r}: expected another one for "
+                f"scheme={self.scheme!r}, whose splits leave nothing for fast cores to add to."
             )
-        if self.scheme == "two-site" and self.boundary == "periodic":
+        if self.boundary == "periodic":
             raise ValueError(
-                "scheme='two-site': expected boundary='open', got 'periodic'; a ring has no "
-                "canonical form to split bonds in."
+                f"scheme={self.scheme!r}: expected boundary='open', got 'periodic'; a ring has no "
+                f"canonical form to split bonds in."
             )
 
     def _largest_ranks(self) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """The learning algorithms: `Algorithm` 1 of the paper and the choices it leaves open."""
 
-from .algorithm import Algorithm, LearningState, Scheme, StepInfo
+from .algorithm import Algorithm, LearningState, Scheme
 from .deep import MeanFieldBound, PassOfMeans, WakeSleep
-from .gradient import Batch, LogLikelihood, Objective, Parameters, gradient
+from .gradient import Batch, Objective, Parameters, gradient
+from .monitor import StepInfo
 from .negative_phases import (
     NEGATIVE_PHASES,
     ContrastiveDivergence,
@@ -25,7 +26,6 @@ __all__ = [
     "ContrastiveDivergence",
     "FastPersistentCD",
     "LearningState",
-    "LogLikelihood",
     "MeanFieldBound",
     "NegativePhase",
     "Objective",

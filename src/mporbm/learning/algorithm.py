@@ -13,15 +13,14 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
 from ..machine import Coupling, Machine
 from ..machine.hash_rng import hash_split
 from .gauge import precondition, step_shares, transport_velocity
-from .gradient import Batch, LogLikelihood, Objective, Parameters, n_factors, plan_update
+from .gradient import Batch, Objective, Parameters, Planned, n_factors, norm, plan_update
+from .monitor import StepInfo, combine_infos
 from .negative_phases import NegativePhase
 from .rule import Rates, UpdateRule
 
@@ -31,21 +30,16 @@ class LearningState(eqx.Module):
 
     machine: PyTree
     velocity: PyTree
-    former: tuple[PyTree, ...]  # With gauge and momentum, the coupling of each velocity.
+    former: tuple[PyTree, ...]
+    """With gauge and momentum, the coupling at which each factor's velocity was computed."""
     chains: PyTree
-
-
-class StepInfo(eqx.Module):
-    """What a batch showed: the norm of the gradient, and the largest hidden field."""
-
-    gradient_norm: Array
-    largest_field: Array
 
 
 class Scheme(eqx.Module):
     """Which factors an update moves, and what happens before the first and after the last."""
 
     needs_bonds: ClassVar[bool] = False  # Whether it is for the cores of an open MPO only.
+    depends_on_n_iter: ClassVar[bool] = False  # Whether it asks how much of the training is over.
 
     @abstractmethod
     def groups(self, machine: PyTree) -> tuple[tuple[int, ...], ...]:
@@ -85,7 +79,7 @@ class Algorithm(eqx.Module):
     scheme: Scheme
     negative_phase: NegativePhase
     rule: UpdateRule = eqx.field(default_factory=UpdateRule)
-    objective: Objective = eqx.field(default_factory=LogLikelihood)
+    objective: Objective = eqx.field(default_factory=Objective)
 
     def init(self, key: Array, machine: PyTree, n_chains: int) -> LearningState:
         """Begin, as the scheme says."""
@@ -102,48 +96,45 @@ class Algorithm(eqx.Module):
     ) -> tuple[LearningState, StepInfo]:
         """Lines 6-14 for the factors `moved` of W and both biases."""
         # W, or the merged cores that its plan asks for: formed once, for samples and gradient.
-        planned, pull_back = plan_update(state.machine, len(data), moved)
-        chains, samples = self.negative_phase.step(key, planned, state.chains, data)
-        ascent, info = self.objective.gradient(planned, pull_back, data, samples)
-        ascent = self.rule.with_sparsity(ascent, info.hidden_rate)
+        planned = plan_update(state.machine, len(data), moved)
+        chains, ascent, info = self.gradient(key, state.chains, data, planned)
         moved_to = ascend(self.rule, state, ascent, rates, moved)
-        return LearningState(*moved_to, chains), StepInfo(norm(ascent), info.largest_field)
+        return LearningState(*moved_to, chains), info
+
+    def gradient(
+        self, key: Array, chains: PyTree, data: Batch, planned: Planned
+    ) -> tuple[PyTree, Parameters, StepInfo]:
+        """Lines 6-10: move the chains, and take the gradient of what was planned."""
+        machine, pull_back = planned
+        chains, samples = self.negative_phase.step(key, machine, chains, data)
+        ascent, info = self.objective.gradient(machine, pull_back, data, samples)
+        ascent = self.rule.with_sparsity(ascent, info.hidden_mean)
+        return chains, ascent, StepInfo(norm(ascent), info.largest_field)
 
 
 def ascend(
     rule: UpdateRule, state: LearningState, ascent: Parameters, rates: Rates, moved: tuple[int, ...]
 ) -> tuple[Machine, Parameters, tuple[Coupling, ...]]:
     """Lines 11-14: the machine after a step, its velocity, and the couplings of that velocity."""
-    coupling, theta, old = state.machine.coupling, Parameters.of(state.machine), state.velocity
-    steps, former = list(old.factors), list(state.former)
+    coupling, theta = state.machine.coupling, Parameters.of(state.machine)
+    velocities, former = list(state.velocity.factors), list(state.former)
     for c in moved:
         if rule.gauge and rule.has_momentum:
-            steps[c] = transport_velocity(coupling, c, former[c], steps[c])
+            velocities[c] = transport_velocity(coupling, c, former[c], velocities[c])
             former[c] = coupling
-        steps[c] = rule.accelerate(steps[c], ascent.factors[c], rates.coupling)
+        velocities[c] = rule.accelerate(velocities[c], ascent.factors[c], rates.coupling)
         if rule.gauge:
-            steps[c] = precondition(coupling, c, steps[c])
+            velocities[c] = precondition(coupling, c, velocities[c])
     share = step_shares(coupling, moved) if rule.gauge else dict.fromkeys(moved, 1.0)
     factors = list(theta.factors)
     for c in moved:
-        factors[c] = rule.decay(factors[c], share[c] * rates.coupling) + share[c] * steps[c]
-    biases = rule.accelerate_biases(old, ascent, rates.bias)
-    moved_biases = (b + v for b, v in zip(theta.biases, biases, strict=True))
-    machine = Parameters(tuple(factors), *moved_biases).into(state.machine)
-    return machine, Parameters(tuple(steps), *biases) if rule.has_momentum else old, tuple(former)
+        factors[c] = rule.decay(factors[c], share[c] * rates.coupling) + share[c] * velocities[c]
+    biases, bias_velocities = rule.move_biases(theta, state.velocity, ascent, rates.bias)
+    machine = Parameters(tuple(factors), *biases).into(state.machine)
+    velocity = Parameters(tuple(velocities), *bias_velocities)
+    return machine, velocity if rule.has_momentum else state.velocity, tuple(former)
 
 
 def split_for(key: Array, n_updates: int) -> Array | list[Array]:
     """Keys for the updates of a batch; a single update has the key of the batch."""
     return [key] if n_updates == 1 else hash_split(key, n_updates)
-
-
-def combine_infos(infos: list[StepInfo]) -> StepInfo:
-    """Summarise several updates: the mean gradient norm, the largest field."""
-    norms, fields = zip(*((info.gradient_norm, info.largest_field) for info in infos), strict=True)
-    return StepInfo(jnp.stack(norms).mean(), jnp.stack(fields).max())
-
-
-def norm(tree: PyTree) -> Array:
-    """Compute the Frobenius norm of all arrays together."""
-    return jnp.sqrt(sum(jnp.vdot(array, array) for array in jax.tree.leaves(tree)))

@@ -78,10 +78,9 @@ class Classification(Objective):
         field = machine.hidden_field(visible)
         passed = machine.visible_mean(machine.hidden_units.mean(field))
         with_own_label = jnp.concatenate([passed[:, :n_data], visible[:, n_data:]], axis=1)
-        equal = Batch(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))
         return Snapshot(
             ((visible - passed)[:, :n_data] ** 2).mean(),
-            _log_probability(machine, equal)[0],
+            _log_probability(machine, Batch.equal(visible))[0],
             machine.free_energy(visible).mean(),
             jnp.maximum(jnp.abs(field).max(), jnp.abs(machine.hidden_field(with_own_label)).max()),
         )
@@ -121,10 +120,10 @@ def discriminative_gradient(
         (form, *biases), (rate, largest) = jax.grad(objective, has_aux=True)(theta)
         return (Parameters(pull_back(form), *biases), rate), largest
 
-    (ascent, hidden_rate), largest = sum_over_devices(
+    (ascent, hidden_mean), largest = sum_over_devices(
         derive, plan_again, (machine, pull_back), data
     )
-    return ascent, GradientInfo(hidden_rate, largest)
+    return ascent, GradientInfo(hidden_mean, largest)
 
 
 def _log_probability(machine: Machine, data: Batch) -> tuple[Array, tuple[Array, Array]]:

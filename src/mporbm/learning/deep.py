@@ -10,17 +10,15 @@ from ..machine import DeepBelief, Machine
 from ..machine.hash_rng import hash_split
 from ..machine.layered import layered
 from ..sampling.deep import infer_layers, variational_free_energy
-from .algorithm import (
-    Algorithm,
-    LearningState,
-    Scheme,
+from .algorithm import Algorithm, LearningState, Scheme, ascend
+from .gradient import Batch, Objective, Parameters, gradient, n_factors, norm
+from .monitor import (
+    Snapshot,
     StepInfo,
-    ascend,
     combine_infos,
-    norm,
+    reconstruction_error,
+    training_score,
 )
-from .gradient import Batch, Objective, Parameters, gradient, n_factors
-from .monitor import Snapshot, reconstruction_error, training_score
 from .rule import Rates
 
 
@@ -99,7 +97,7 @@ class WakeSleep(Scheme):
         chains, samples = algorithm.negative_phase.step(through, machine.top, state.chains, highest)
         sleep = machine.down_samples(down, samples.visible)
         ascent, info = gradient(machine.top, highest, samples)
-        ascent = algorithm.rule.with_sparsity(ascent, info.hidden_rate)
+        ascent = algorithm.rule.with_sparsity(ascent, info.hidden_mean)
         found = [
             conditional_gradient(m, Batch(low, samples.weight), high, upwards=True)
             for m, low, high in zip(machine.recognition, sleep, sleep[1:], strict=False)

@@ -36,6 +36,11 @@ class Batch(eqx.Module):
     def __len__(self) -> int:
         return len(self.weight)
 
+    @classmethod
+    def equal(cls, visible: Array) -> "Batch":
+        """Make a batch of samples that count the same."""
+        return cls(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))
+
     def mean(self, values: Array) -> Array:
         """Average values over the batch, by its weights."""
         return jnp.tensordot(self.weight, values, axes=1)
@@ -83,10 +88,15 @@ def n_factors(machine: Machine) -> int:
     return len(machine.coupling.factors)
 
 
+def norm(tree: PyTree) -> Array:
+    """Compute the Frobenius norm of all arrays together."""
+    return jnp.sqrt(sum(jnp.vdot(array, array) for array in jax.tree.leaves(tree)))
+
+
 class GradientInfo(eqx.Module):
     """What computing a gradient showed besides."""
 
-    hidden_rate: Array
+    hidden_mean: Array
     """``E_data[H]``, of the hidden shape."""
     largest_field: Array
     """The largest absolute value of any hidden field."""
@@ -137,7 +147,7 @@ def plan_update(
 
 
 def plan_again(planned: Planned) -> Planned:
-    """Plan as before where derivatives from outside are not known: within a device's own part."""
+    """Plan anew within `shard_map`, where a derivative that was taken outside cannot be used."""
     machine, pull_back = planned
     return plan_update(machine, pull_back.n_rows, pull_back.moved, pull_back.coupling)
 
@@ -160,15 +170,15 @@ def log_likelihood_gradient(
         ascent = Parameters(
             pull_back(jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))),
             positive.mean(positive.visible) - negative.mean(negative.visible),
-            phases[0].hidden_rate - phases[1].hidden_rate,
+            phases[0].hidden_mean - phases[1].hidden_mean,
         )
         largest = jnp.maximum(*(phase.largest_field for phase in phases))
-        return (ascent, phases[0].hidden_rate), largest
+        return (ascent, phases[0].hidden_mean), largest
 
-    (ascent, hidden_rate), largest = sum_over_devices(
+    (ascent, hidden_mean), largest = sum_over_devices(
         difference, plan_again, (machine, pull_back), positive, negative
     )
-    return ascent, GradientInfo(hidden_rate, largest)
+    return ascent, GradientInfo(hidden_mean, largest)
 
 
 def gradient(
@@ -181,7 +191,7 @@ def gradient(
 class _Phase(eqx.Module):
     coupling: MatmulForm
     """``E[grad <V, W(H)>]`` of the merged cores, with the mean of H given V."""
-    hidden_rate: Array
+    hidden_mean: Array
     largest_field: Array
 
 
@@ -234,7 +244,10 @@ def sum_over_devices(
 
 
 class Objective(eqx.Module):
-    """What depends on the kind of machine that learns and on what its samples are."""
+    """What is maximised: how batches are made, the gradient, and what is watched.
+
+    This one is the paper's, ``E_data[log p(V)]``; others override what they change.
+    """
 
     def batch(self, machine: PyTree, stored: PyTree, weight: Array) -> Batch:
         """Make stored samples ready for learning."""
@@ -259,7 +272,3 @@ class Objective(eqx.Module):
         largest = float(np.abs(np.asarray(stored, np.float64)).max(initial=1.0))
         n_visible: int = math.prod(machine.visible_shape)
         return 1000.0 + n_visible * largest**2
-
-
-class LogLikelihood(Objective):
-    """``E_data[log p(V)]``, the objective of the paper."""

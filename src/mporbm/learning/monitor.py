@@ -79,6 +79,19 @@ def snapshot(machine: Machine, visible: Array, units: Array) -> Snapshot:
     )
 
 
+class StepInfo(eqx.Module):
+    """What a batch showed: the norm of the gradient, and the largest hidden field."""
+
+    gradient_norm: Array
+    largest_field: Array
+
+
+def combine_infos(infos: list[StepInfo]) -> StepInfo:
+    """Summarise several updates: the mean gradient norm, the largest field."""
+    norms, fields = zip(*((info.gradient_norm, info.largest_field) for info in infos), strict=True)
+    return StepInfo(jnp.stack(norms).mean(), jnp.stack(fields).max())
+
+
 @eqx.filter_jit
 def weight_norm(coupling: Coupling) -> Array:
     """The Frobenius norm of W, whatever the gauge of its factors."""

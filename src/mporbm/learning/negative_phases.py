@@ -8,6 +8,7 @@ for; others keep their defaults.
 """
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -34,6 +35,8 @@ class NegativePhase(eqx.Module):
     """How model samples are drawn: by K = `n_gibbs` steps of a chain for every update."""
 
     n_gibbs: int = eqx.field(static=True)
+    keeps_factors: ClassVar[bool] = False
+    """Whether a state holds something in the shape of W's factors, which must then stay."""
 
     def __init__(self, n_gibbs: int = 1):
         self.n_gibbs = n_gibbs
@@ -49,7 +52,7 @@ class NegativePhase(eqx.Module):
         """Move the chains, and give samples of the model with weights that sum to 1.
 
         `data` has as many rows as there are chains, in the machine's precision; rows of weight 0
-        are padding. W is formed for products with as many rows already: a phase that multiplies
+        are padding. The machine is planned for batches of this many rows: a phase that multiplies
         other numbers of them plans again, by ``machine.unplanned().planned(n_rows)``.
         """
 
@@ -63,7 +66,7 @@ class NegativePhase(eqx.Module):
     def forget_gauge(self, state: PyTree) -> PyTree:
         """Drop what a state holds in the shape of W's factors, after these were rebalanced.
 
-        To be overridden by a phase with such a state; schemes call it at the end of an epoch.
+        To be overridden by a phase with such a state; schemes that rebalance factors call it.
         """
         return state
 
@@ -85,13 +88,13 @@ class PersistentCD(NegativePhase):
     """PCD: chains that go on from update to update (Tieleman 2008)."""
 
     def init(self, key: Array, machine: Machine, n_chains: int) -> Array:
-        """Independent visible units at the rates that the visible bias gives them."""
+        """Visible units drawn independently, by the visible bias alone."""
         return independent_units(key, machine, (n_chains,))
 
     def step(self, key: Array, machine: Machine, state: Array, data: Batch) -> tuple[Array, Batch]:
         """K Gibbs steps."""
         visible = gibbs(key, machine, state, self.n_gibbs)
-        return visible, equal_weights(visible)
+        return visible, Batch.equal(visible)
 
 
 class FastState(eqx.Module):
@@ -113,6 +116,7 @@ class FastPersistentCD(NegativePhase):
     learning_rate: Array
     bias_rate: Array
     gauge: bool = eqx.field(static=True)
+    keeps_factors: ClassVar[bool] = True
 
     DECAY = 0.95
 
@@ -152,7 +156,7 @@ class FastPersistentCD(NegativePhase):
         regular = Parameters.of(machine)
         both: Parameters = jax.tree.map(jnp.add, regular, state.fast)
         visible = gibbs(key, both.into(machine), state.visible, self.n_gibbs)
-        samples = equal_weights(visible)
+        samples = Batch.equal(visible)
         ascent, _ = gradient(machine.unplanned(), data, samples)
         factors = ascent.factors
         if self.gauge:
@@ -205,9 +209,4 @@ class ParallelTempering(NegativePhase):
             return self.tempering.step(key, machine, state)[0], None
 
         state, _ = jax.lax.scan(move, state, hash_split(key, self.n_gibbs))
-        return state, equal_weights(state.visible[-1])
-
-
-def equal_weights(visible: Array) -> Batch:
-    """Samples that count the same."""
-    return Batch(visible, jnp.full(len(visible), 1.0 / len(visible), visible.dtype))
+        return state, Batch.equal(state.visible[-1])

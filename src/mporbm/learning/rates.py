@@ -24,8 +24,8 @@ def automatic_rates(rows: Samples | MPSBatch, n_updates: int | None = None) -> R
     coupling is set so that this growth g is 0.06 for long trainings and larger for short ones,
     ``g = 40 / n_updates``, but at most 0.5:
 
-    ``rate = 4 g / v``, and at most 1. Values larger than those of units, in the mean square, divide
-    it by as much.
+    ``rate = 4 g / v``, and at most 1. If the mean square of the data exceeds 1, the rate is divided
+    by it.
 
     Biases feel single units, whatever their number: their rate is 0.05.
     """

@@ -32,8 +32,10 @@ class UpdateRule(eqx.Module):
 
     With the gauge, g is the natural gradient of a factor, and its velocity goes on as the step in
     W that it was, as far as the factor can follow (`mporbm.learning.gauge`). The step in W is then
-    never longer than that of a dense machine, whatever the scheme. A momentum of 0 leaves
-    velocities at 0, and they cost nothing.
+    never longer than that of a dense machine. Factors without a velocity that could be carried
+    (the two-site scheme) take the step that momentum leads to in the end; along a train (MPS form)
+    velocities stay numbers of the cores. A momentum of 0 leaves velocities at 0, and they cost
+    nothing.
 
     Weight decay takes ``rate weight_decay / (1 - momentum)`` of every moved factor: with the gauge
     the gradient of ``-weight_decay/2 |W|^2``, without noise and so without velocity. A sparsity
@@ -63,26 +65,27 @@ class UpdateRule(eqx.Module):
         self.sparsity_target = jnp.asarray(sparsity_target, float)
         self.sparsity_cost = jnp.asarray(sparsity_cost, float)
 
-    def with_sparsity(self, ascent: Parameters, hidden_rate: Array) -> Parameters:
+    def with_sparsity(self, ascent: Parameters, hidden_mean: Array) -> Parameters:
         """Add the sparsity term to the gradient of the hidden bias."""
-        pull = self.sparsity_cost * (self.sparsity_target - hidden_rate)
+        pull = self.sparsity_cost * (self.sparsity_target - hidden_mean)
         bias = ascent.hidden_bias + pull.astype(ascent.hidden_bias.dtype)
-        moved: Parameters = eqx.tree_at(lambda a: a.hidden_bias, ascent, bias)
-        return moved
+        pulled: Parameters = eqx.tree_at(lambda a: a.hidden_bias, ascent, bias)
+        return pulled
 
     def accelerate(self, velocity: Array, ascent: Array, rate: Array) -> Array:
         """Compute the new velocity ``momentum velocity + rate g``."""
         kept = self.momentum * velocity if self.has_momentum else 0.0
         return (kept + rate * ascent).astype(velocity.dtype)
 
-    def accelerate_biases(
-        self, velocity: Parameters, ascent: Parameters, rate: Array
-    ) -> list[Array]:
-        """Compute the new velocities of both biases."""
+    def move_biases(
+        self, theta: Parameters, velocity: Parameters, ascent: Parameters, rate: Array
+    ) -> tuple[list[Array], list[Array]]:
+        """Lines 11-14 for both biases: where they move, and their new velocities."""
         pairs = zip(velocity.biases, ascent.biases, strict=True)
-        return [self.accelerate(old, gradient, rate) for old, gradient in pairs]
+        velocities = [self.accelerate(old, gradient, rate) for old, gradient in pairs]
+        return [b + v for b, v in zip(theta.biases, velocities, strict=True)], velocities
 
     def decay(self, factor: Array, rate: Array) -> Array:
-        """Shrink a factor by as much as momentum makes of a steady gradient of weight decay."""
+        """Shrink a factor by the step that momentum builds up from a steady weight decay."""
         loss = rate * self.weight_decay / (1.0 - self.momentum)
         return factor * (1.0 - loss).astype(factor.dtype)

@@ -30,7 +30,7 @@ class Factorwise(Scheme):
 class Alternating(Factorwise):
     """CD-AOP, Algorithm 1: one factor after the other, and both biases with each.
 
-    Of several couplings, as a label adds one, each has a factor that moves.
+    With several couplings (a label adds one), an update moves one factor of each.
     """
 
     def groups(self, machine: Machine) -> tuple[tuple[int, ...], ...]:

@@ -10,8 +10,9 @@ from jax import Array
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO
 from ..tensor.balance import pad_ranks, trim_ranks
-from .algorithm import Algorithm, LearningState, Scheme, StepInfo, combine_infos, norm, split_for
+from .algorithm import Algorithm, LearningState, Scheme, split_for
 from .gradient import Batch, Parameters, n_factors, plan_update
+from .monitor import StepInfo, combine_infos
 from .rule import Rates
 from .schemes import SCHEMES
 
@@ -41,6 +42,7 @@ class TwoSite(Scheme):
     rank_tolerance: float = eqx.field(static=True, default=0.25)
 
     needs_bonds: ClassVar[bool] = True
+    depends_on_n_iter: ClassVar[bool] = True
 
     def groups(self, machine: Machine) -> tuple[tuple[int, ...], ...]:
         """Both cores of each bond; the only core if there is no bond."""
@@ -95,21 +97,18 @@ def _update_bond(
     pair = _merge(cores[k], cores[k + 1])
 
     merged = MPOCoupling(MPO([*cores[:k], pair, *cores[k + 2 :]]))
-    planned, pull_back = plan_update(machine, len(data), (k,), merged)
-    chains, samples = algorithm.negative_phase.step(key, planned, state.chains, data)
-    ascent, info = algorithm.objective.gradient(planned, pull_back, data, samples)
-    ascent = rule.with_sparsity(ascent, info.hidden_rate)
+    planned = plan_update(machine, len(data), (k,), merged)
+    chains, ascent, info = algorithm.gradient(key, state.chains, data, planned)
 
     rate = rates.coupling / (1.0 - rule.momentum)
     step = (rate * ascent.factors[k]).astype(pair.dtype)
     moved = rule.decay(pair, rates.coupling) + step
     cores[k], cores[k + 1] = _split(moved, cores[k], cores[k + 1])
-    velocities = rule.accelerate_biases(state.velocity, ascent, rates.bias)
-    old = machine.visible_bias, machine.hidden_bias
-    theta = Parameters(tuple(cores), *(b + v for b, v in zip(old, velocities, strict=True)))
-    velocity = Parameters(state.velocity.factors, *velocities)
-    step_info = StepInfo(norm(ascent), info.largest_field)
-    return LearningState(theta.into(machine), velocity, (), chains), step_info
+    theta, velocity = Parameters.of(machine), state.velocity
+    biases, bias_velocities = rule.move_biases(theta, velocity, ascent, rates.bias)
+    machine = Parameters(tuple(cores), *biases).into(machine)
+    velocity = Parameters(velocity.factors, *bias_velocities)
+    return LearningState(machine, velocity, (), chains), info
 
 
 def _merge(left: Array, right: Array) -> Array:

@@ -15,17 +15,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
-from ..learning.algorithm import (
-    Algorithm,
-    LearningState,
-    Scheme,
-    StepInfo,
-    combine_infos,
-    norm,
-)
+from ..learning.algorithm import Algorithm, LearningState, Scheme
 from ..learning.gauge import ridge_solve
-from ..learning.gradient import Batch, Objective, Parameters, n_factors
-from ..learning.monitor import Snapshot
+from ..learning.gradient import Batch, Objective, Parameters, n_factors, norm
+from ..learning.monitor import Snapshot, StepInfo, combine_infos
 from ..learning.rule import Rates, UpdateRule
 from ..machine.hash_rng import hash_split
 from ..tensor import MPO, MPS, MPSBatch

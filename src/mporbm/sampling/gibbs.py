@@ -1,4 +1,4 @@
-"""Block Gibbs sampling: all hidden units at once, then all visible units (Algorithm 1, line 4)."""
+"""Block Gibbs sampling: all hidden units, then all visible units (Algorithm 1, lines 6-9)."""
 
 import math
 
