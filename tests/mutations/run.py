@@ -41,7 +41,7 @@ TESTS_OF = {
     "learning/two_site.py": ["learning/test_gradient.py", "learning/test_likelihood.py"],
     "learning/rule.py": ["learning/test_algorithm_1.py", "learning/test_gauge.py"],
     "learning/negative_phases.py": ["learning/test_negative.py"],
-    "learning/rates.py": ["training/test_loop.py"],
+    "learning/rates.py": ["learning/test_rates.py", "training/test_loop.py"],
     "learning/start.py": ["training/test_loop.py"],
 }
 """Tests that know a module, or those of a folder, best, if they are not called like it."""
