@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from mporbm.learning import automatic_rates
-from mporbm.learning.rates import BIAS_RATE
+from mporbm.learning.rates import BIAS_RATE, largest_variance
+from mporbm.tensor import MPSBatch
 
-N_UNITS = 400
-DARK_AND_BRIGHT = np.repeat(np.array([[0.0], [1.0]]), N_UNITS, axis=1)
-"""Two samples: along their difference the variance is a quarter of the number of units."""
-VARIANCE = N_UNITS / 4.0
+DARK_AND_BRIGHT = np.array([[0.0] * 400 + [1.0] * 400, [1.0] * 800])
+"""Two samples: along their difference the variance is a quarter of the units that differ."""
+VARIANCE = 400 / 4.0
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,12 @@ def test_a_rate_is_at_most_one():
 
 def test_large_values_divide_the_rate_by_their_mean_square():
     rates = automatic_rates(10.0 * DARK_AND_BRIGHT)
-    np.testing.assert_allclose(rates.coupling, 4.0 * 0.06 / (100.0 * VARIANCE) / 50.0, rtol=1e-5)
+    np.testing.assert_allclose(rates.coupling, 4.0 * 0.06 / (100.0 * VARIANCE) / 75.0, rtol=1e-5)
+
+
+def test_the_variance_of_trains_is_that_of_their_tensors(rng):
+    tensors = rng.normal(1.0, 2.0, (7, 3, 2, 4))
+    expected = np.linalg.eigvalsh(np.cov(tensors.reshape(7, -1).T, bias=True))[-1]
+    np.testing.assert_allclose(largest_variance(tensors), expected, rtol=1e-5)
+    trains = MPSBatch.from_tensors(tensors)
+    np.testing.assert_allclose(largest_variance(trains), expected, rtol=1e-5)

@@ -128,7 +128,7 @@ LEARNING = [
     Mutation("learning/rates.py", "min(4.0 * growth / variance, 1.0)", "min(growth / variance, 1.0)"),
     Mutation("learning/rates.py", "0.5 * (1.0 + math.cos(math.pi * progress))", "math.cos(math.pi * progress)"),
     Mutation("learning/rates.py", "flat = flat - flat.mean(axis=0)", "flat = flat - flat.mean()"),
-    Mutation("learning/rates.py", "inner.mean(axis=1)[:, None] + inner.mean()", "inner.mean(axis=1)[:, None] - inner.mean()"),
+    Mutation("learning/rates.py", "inner.mean(axis=1)[:, None] + inner.mean()", "inner.mean(axis=1)[:, None] + 9.0 * inner.mean()"),
     Mutation("machine/units/bernoulli.py", "(rate * len(rows) + 0.5) / (len(rows) + 1.0)", "rate"),
     Mutation("machine/units/bernoulli.py", "np.log(rate) - np.log1p(-rate)", "np.log(rate)"),
     Mutation("tensor/sketch.py", "rest = rest - rest.mean(axis=0)", "rest = rest - rest.mean()"),

@@ -199,8 +199,11 @@ def _phase(machine: Machine, batch: Batch) -> _Phase:
     dtype, form = machine.coupling.dtype, machine.coupling.matmul_form(len(batch))
     visible = check_batch("visible", batch.visible, machine.visible_shape, dtype)
     field, rows = form.contract_rows(visible.reshape(len(visible), -1))
-    field = field.reshape(-1, *machine.hidden_shape) + machine.hidden_bias
-    hidden = machine.hidden_units.mean(field).reshape(len(field), -1)
+    # Flat, for XLA's loops run along the last axis, which may be short.
+    shape = machine.hidden_shape
+    units = machine.hidden_units.reshape(shape, (math.prod(shape),))
+    field = field + machine.hidden_bias.reshape(-1)
+    hidden = units.mean(field)
     _, columns = form.contract_columns(hidden * batch.weight[:, None].astype(dtype))
     return _Phase(
         form.gradient(rows, columns),
