@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from mporbm.evaluation.processes import run_in_processes
 from mporbm.evaluation.run_cache import Outcome, outcome_path, read_outcome, write_outcome
 from mporbm.training import DivergenceWarning
-from mporbm.training.loop import Interrupts
+from mporbm.training.interrupts import Interrupts
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ OTHERS = {
     "n_gibbs": ("2", "2", 2),
     "learning_rate": ("0.3", "0.3", 0.3),
     "schedule": ("cosine", '"cosine"', "cosine"),
+    "rule": ("centred", '"centred"', "centred"),
     "momentum": ("0.9", "0.9", 0.9),
     "weight_decay": ("0.01", "0.01", 0.01),
     "sparsity_target": ("0.1", "0.1", 0.1),

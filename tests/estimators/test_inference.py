@@ -19,6 +19,7 @@ import mporbm
 from mporbm import MPORBM
 from mporbm.estimators import batches
 from mporbm.estimators.batches import CHAINS
+from mporbm.estimators.likelihood import LikelihoodWarning
 from mporbm.machine import DenseCoupling, Gaussian, Machine, exact
 from mporbm.sampling import LogPartition, log_partition
 from strategies import HIDDEN, VISIBLE, all_states, assert_distributed, exact_samples, tiny_machine
@@ -589,6 +590,12 @@ def test_log_z_of_a_larger_machine_is_estimated_and_always_the_same():
     assert other == estimator.log_partition(random_state=1, **SIZES)
 
 
+def test_few_effective_chains_warn():
+    estimator, _ = copies()
+    with pytest.warns(LikelihoodWarning, match=r"effective sample size of \d\.\d of 100 chains"):
+        estimator.log_partition(n_chains=100, n_temperatures=1)
+
+
 def test_scores_of_a_larger_machine_are_always_the_same(monkeypatch):
     estimator, value = copies()
     rows = np.random.default_rng(0).integers(0, 2, (5, N_COPIES, *VISIBLE))
@@ -617,7 +624,7 @@ def test_annealing_starts_at_the_base_rates_of_the_data(monkeypatch):
 
     def recorded(key, machine, base, **sizes):
         bases.append(base)
-        return LogPartition(0.0, 0.0, 1.0, 0.0)
+        return LogPartition(0.0, 0.0, 100.0, 0.0)
 
     monkeypatch.setattr("mporbm.estimators.likelihood.log_partition", recorded)
     fitted.log_partition("ais")

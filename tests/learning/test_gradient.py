@@ -21,11 +21,12 @@ from mporbm.learning import (
     gradient,
 )
 from mporbm.learning.gauge import precondition
-from mporbm.learning.negative_phases import ContrastiveDivergence, NegativePhase
+from mporbm.learning.negative_phases import ContrastiveDivergence
 from mporbm.learning.two_site import TwoSite
-from mporbm.machine import DenseCoupling, Machine, MPOCoupling, exact
+from mporbm.machine import DenseCoupling, Machine, MPOCoupling
 from mporbm.tensor.balance import pad_ranks
-from strategies import KINDS, all_states, exact_samples, tiny_machine
+from strategies import KINDS, tiny_machine
+from trainings import Exact, data_batch, log_likelihood
 
 RATES = Rates(0.1, 0.1)
 
@@ -49,28 +50,6 @@ def test_sampling_and_gradients_share_their_products(scheme):
     shapes = re.findall(r"= f64\[(\d+,\d+)\]\S* dot\(", program)
     products = Counter(shape for shape in shapes if not shape.startswith("1,"))
     assert products == {"13,5": 2, "13,11": 1, "11,5": 2}
-
-
-class Exact(NegativePhase):
-    """All visible states with their probabilities: a negative phase without sampling."""
-
-    def init(self, key, machine, n_chains):
-        return None
-
-    def step(self, key, machine, state, data):
-        return None, Batch(jnp.asarray(all_states(machine)), exact.visible_distribution(machine))
-
-
-def data_batch(rng, n_samples=7):
-    """States of another machine, with unequal weights."""
-    weight = rng.uniform(0.5, 2.0, n_samples)
-    visible = exact_samples(tiny_machine(seed=5), n_samples, rng)
-    return Batch(jnp.asarray(visible), jnp.asarray(weight / weight.sum()))
-
-
-@eqx.filter_jit
-def log_likelihood(machine, data):
-    return data.mean(exact.log_probability(machine, data.visible))
 
 
 def finite_difference(machine, data, direction, step=1e-5):

@@ -11,6 +11,8 @@ from mporbm.tensor import MPO
 from strategies import all_states
 
 SETTINGS = {"batch_size": 28, "n_iter": 100, "learning_rate": 0.3, "schedule": "linear"}
+WAYS = {phase: {"negative_phase": phase} for phase in ("cd", "pcd", "pt")}
+WAYS["centred"] = {"negative_phase": "pcd", "rule": "centred", "learning_rate": "auto"}
 
 
 def bars_and_stripes():
@@ -26,33 +28,33 @@ def log_likelihood(machine, visible):
 
 @pytest.fixture(scope="module")
 def bars_likelihoods():
-    """For every negative phase, the log-likelihood before and after, over 3 seeds."""
+    """For every way of learning, the log-likelihood before and after, over 3 seeds."""
     images = bars_and_stripes()
     data = np.tile(images, (10, 1, 1))
     found = {}
-    for phase in ("cd", "pcd", "pt"):
+    for name, way in WAYS.items():
         pairs = []
         for seed in range(3):
-            model = MPORBM((4, 2), rank=6, negative_phase=phase, random_state=seed, **SETTINGS)
+            model = MPORBM((4, 2), rank=6, random_state=seed, **{**SETTINGS, **way})
             before = model.set_params(n_iter=0).fit(data).machine_
             after = model.set_params(n_iter=100).fit(data).machine_
             pairs.append([log_likelihood(machine, images) for machine in (before, after)])
-        found[phase] = np.array(pairs)
+        found[name] = np.array(pairs)
     return found
 
 
-@pytest.mark.parametrize("phase", ["cd", "pcd", "pt"])
-def test_the_likelihood_of_bars_and_stripes_rises(bars_likelihoods, phase):
-    before, after = bars_likelihoods[phase].T
+@pytest.mark.parametrize("way", WAYS)
+def test_the_likelihood_of_bars_and_stripes_rises(bars_likelihoods, way):
+    before, after = bars_likelihoods[way].T
     best = -np.log(14.0)
     # More than half of the way from independent pixels to the best possible.
-    assert (after > 0.5 * (before + best)).all(), bars_likelihoods[phase]
+    assert (after > 0.5 * (before + best)).all(), bars_likelihoods[way]
     assert (after < best).all()
 
 
-@pytest.mark.parametrize("phase", ["pcd", "pt"])
-def test_persistent_chains_end_at_least_as_high_as_cd(bars_likelihoods, phase):
-    assert bars_likelihoods[phase][:, 1].mean() >= bars_likelihoods["cd"][:, 1].mean()
+@pytest.mark.parametrize("way", ["pcd", "pt", "centred"])
+def test_persistent_chains_end_at_least_as_high_as_cd(bars_likelihoods, way):
+    assert bars_likelihoods[way][:, 1].mean() >= bars_likelihoods["cd"][:, 1].mean()
 
 
 def planted(seed, rank, n_samples, strength=7.0):

@@ -40,13 +40,15 @@ def test_phases_follow_the_protocol(name, key, rng):
     assert list(inspect.signature(phase.init).parameters) == ["key", "machine", "n_chains"]
     assert list(inspect.signature(phase.step).parameters) == ["key", "machine", "state", "data"]
     data = Batch(jnp.asarray(exact_samples(machine, 6, rng)), jnp.full(6, 1 / 6))
-    start = phase.init(key, machine, 5)
+    start = phase.init(key, machine, 6)
     step = eqx.filter_jit(phase.step)
     end, samples = step(key, machine, start, data)
     assert jax.tree.structure(end) == jax.tree.structure(start)
     for a, b in zip(*map(jax.tree.leaves, (start, end)), strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
-    assert len(samples.visible) == (6 if start is None else 5)
+    assert len(samples.visible) == 6
+    states = phase.visible_states(end)
+    assert states is None if start is None else states.shape == (6, *machine.visible_shape)
     assert set(np.unique(samples.visible)) <= {0.0, 1.0}
     np.testing.assert_allclose(samples.weight.sum(), 1.0, rtol=1e-12)
     again = step(key, machine, start, data)
@@ -80,7 +82,7 @@ def test_fast_parameters_learn_and_are_forgotten(key, rng):
     machine, phase = tiny_machine(), PHASES["fpcd"]
     data = Batch(jnp.asarray(exact_samples(tiny_machine(seed=5), 6, rng)), jnp.full(6, 1 / 6))
     step = eqx.filter_jit(phase.step)
-    state, samples = step(key, machine, phase.init(key, machine, 5), data)
+    state, samples = step(key, machine, phase.init(key, machine, 6), data)
     contrast = data.mean(data.visible) - samples.mean(samples.visible)
     np.testing.assert_allclose(state.fast.visible_bias, 0.1 * contrast, rtol=1e-12)
     later, samples = step(key, machine, state, data)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from mporbm.learning import automatic_rates
-from mporbm.learning.rates import BIAS_RATE, largest_variance
+from mporbm.learning.rates import BIAS_RATE, centred_rates, largest_variance
 from mporbm.tensor import MPSBatch
+from strategies import tiny_machine
 
 DARK_AND_BRIGHT = np.array([[0.0] * 400 + [1.0] * 400, [1.0] * 800])
 """Two samples: along their difference the variance is a quarter of the units that differ."""
@@ -19,6 +20,16 @@ def test_weights_grow_by_as_much_as_the_number_of_updates_asks_for(n_updates, gr
     rates = automatic_rates(DARK_AND_BRIGHT, n_updates)
     np.testing.assert_allclose(rates.coupling, 4.0 * growth / VARIANCE, rtol=1e-5)
     np.testing.assert_allclose(rates.bias, BIAS_RATE)
+
+
+@pytest.mark.parametrize(("n_updates", "growth"), [(None, 0.06), (100, 0.4)])
+def test_centred_steps_are_as_long_as_the_hidden_layer_is_large(n_updates, growth):
+    """The weights of a hidden unit move by 0.085, in the root mean square, in a long training."""
+    machine = tiny_machine()
+    n_hidden = machine.hidden_bias.size
+    rates = centred_rates(machine, n_updates)
+    np.testing.assert_allclose(rates.coupling, 0.085 * growth / 0.06 * np.sqrt(n_hidden))
+    assert rates.bias == rates.coupling
 
 
 def test_a_rate_is_at_most_one():

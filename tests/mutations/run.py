@@ -26,6 +26,7 @@ from table import MUTATIONS, Mutation
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "mporbm"
 TESTS_OF = {
+    "tensor/balance.py": ["learning/test_gauge.py", "learning/test_gradient.py"],
     "tensor/train.py": ["tensor/test_train.py", "tensor/test_mpo.py"],
     "tensor/mps.py": ["tensor/test_batch.py", "tensor/test_train.py"],
     "tensor/network.py": ["learning/test_gauge.py"],
@@ -47,7 +48,7 @@ TESTS_OF = {
 """Tests that know a module, or those of a folder, best, if they are not called like it."""
 FURTHER = {
     "machine": ["learning/test_deep.py", "learning/test_classification.py"],
-    "learning": ["training", "estimators/test_estimators.py", "mps"],
+    "learning": ["training", "estimators/test_chains.py", "estimators/test_estimators.py", "mps"],
 }
 """What tests a folder beside the folder of the same name."""
 SECONDS = 1800.0

@@ -116,7 +116,7 @@ LEARNING = [
     Mutation("tensor/balance.py", "half[:, None, None, None] * cores[k + 1]", "cores[k + 1]"),
     Mutation("learning/gauge.py", "position -= len(nodes)", "position -= 1"),
     Mutation("tensor/truncation.py", "cores[k - 1], left * bond, axes=1", "cores[k - 1], left, axes=1"),
-    Mutation("learning/gradient.py", "positive.mean(positive.visible) - negative.mean(negative.visible)", "positive.mean(positive.visible)"),
+    Mutation("learning/gradient.py", "visible_mean - negative.mean(negative.visible)", "visible_mean"),
     Mutation("learning/gradient.py", "phases[0].hidden_mean - phases[1].hidden_mean", "phases[1].hidden_mean - phases[0].hidden_mean"),
     Mutation("learning/gradient.py", "hidden * batch.weight[:, None].astype(dtype)", "hidden / len(hidden)"),
     Mutation("learning/gradient.py", "jnp.abs(field).max()", "field.max()"),
@@ -133,6 +133,12 @@ LEARNING = [
     Mutation("machine/units/bernoulli.py", "np.log(rate) - np.log1p(-rate)", "np.log(rate)"),
     Mutation("tensor/sketch.py", "rest = rest - rest.mean(axis=0)", "rest = rest - rest.mean()"),
     Mutation("tensor/sketch.py", "cores[-1] *= std / scale", "cores[-1] *= scale / std"),
+    Mutation("learning/centring.py", "_pair(info.visible_mean, ascent.visible_bias)", "_pair(ascent.visible_bias, info.visible_mean)"),
+    Mutation("learning/centring.py", "square += share * jnp", "square += jnp"),
+    Mutation("learning/centring.py", "(after.apply(mean) - before.apply(mean))", "after.apply(mean)"),
+    Mutation("learning/averaging.py", "(1.0 + SHARPNESS) / (jnp", "1.0 / (jnp"),
+    Mutation("learning/rates.py", "* math.sqrt(n_hidden)", "* n_hidden"),
+    Mutation("learning/negative_phases.py", "return state.visible[-1]", "return state.visible[0]"),
     Mutation("learning/start.py", "center = -scale * field.mean(axis=0)", "center = scale * field.mean(axis=0)"),
 ]
 

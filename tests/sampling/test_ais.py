@@ -203,6 +203,30 @@ def test_the_interval_holds_95_percent():
     np.testing.assert_allclose([low, high], [3.0 - 1.96 * 0.5, 3.0 + 1.96 * 0.5])
 
 
+@pytest.mark.parametrize(
+    ("needed", "tried"),
+    [(1, [1000]), (3000, [1000, 2000, 4000]), (10**6, [1000, 2000, 4000, 8000, 16_000])],
+)
+def test_temperatures_double_until_chains_are_effective(monkeypatch, key, needed, tried):
+    """Below what is needed, one chain of 16 has all of the weight."""
+    numbers = []
+
+    def weights(key, machine, base, n_chains, n_temperatures):
+        numbers.append(int(n_temperatures))
+        spread = 0.0 if numbers[-1] >= needed else 100.0
+        found = np.zeros(n_chains)
+        found[0] = spread
+        return jnp.asarray(found), jnp.asarray(found)
+
+    monkeypatch.setattr("mporbm.sampling.ais._both_ways", weights)
+    found = log_partition(key, tiny_machine(), n_chains=16)
+    assert numbers == tried
+    assert found.effective_sample_size == pytest.approx(1.0 if needed == 10**6 else 16.0)
+    numbers.clear()
+    log_partition(key, tiny_machine(), n_chains=16, n_temperatures=50)
+    assert numbers == [50]
+
+
 @pytest.mark.filterwarnings("ignore:.*violates type hint:UserWarning")
 @pytest.mark.parametrize(
     ("options", "error", "message"),

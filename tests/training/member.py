@@ -18,6 +18,7 @@ LEARNING = {
     "pcd": {"negative_phase": "pcd", "gauge": None},
     "fpcd": {"negative_phase": "fpcd"},
     "tempering": {"negative_phase": "pt"},
+    "centred": {"negative_phase": "pcd", "rule": "centred"},
 }
 LABELS = "labels"
 """A machine with labels, which learns last."""
@@ -49,8 +50,9 @@ def main(out, names, n_devices, *address):
         model = MPORBM((3, 4), rank=4, **LEARNING[name], **common).fit(digits)
         parts = model.weight_matrix(), model.visible_bias_, model.hidden_bias_
         found[name] = np.concatenate([part.ravel() for part in parts])
+        state, _ = model._continuation.reached
         found[f"{name}, chains"] = np.concatenate(
-            [np.zeros(0), *(np.ravel(a) for a in jax.tree.leaves(model._continuation.state.chains))]
+            [np.zeros(0), *(np.ravel(a) for a in jax.tree.leaves(state.chains))]
         )
         found[f"{name}, features"] = model.transform(digits[:3])
     if LABELS in chosen:

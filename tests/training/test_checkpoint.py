@@ -104,16 +104,19 @@ def test_a_killed_training_goes_on_as_if_nothing_had_happened(X, tmp_path):
 # Interrupted
 
 
-@pytest.mark.parametrize("negative_phase", ["cd", "pcd"])
-def test_sigterm_writes_a_checkpoint_and_ends_the_process(X, tmp_path, negative_phase):
+@pytest.mark.parametrize(
+    "choice",
+    [{"negative_phase": "cd"}, {"negative_phase": "pcd"}, {"rule": "centred", "scheme": "aop"}],
+)
+def test_sigterm_writes_a_checkpoint_and_ends_the_process(X, tmp_path, choice):
     path = tmp_path / "checkpoint"
     # Too rarely saved for anything but the signal to have done it.
-    common = {"negative_phase": negative_phase, "checkpoint": path, "checkpoint_interval": 100}
+    common = {**choice, "checkpoint": path, "checkpoint_interval": 100}
     with pytest.raises(SystemExit) as ended:
         model(**common).set_callbacks(Signal(signal.SIGTERM, after=2)).fit(X)
     assert ended.value.code == 128 + signal.SIGTERM
     assert progress(path).epoch == 2
-    assert_same(model(**common).fit(X), model(negative_phase=negative_phase).fit(X))
+    assert_same(model(**common).fit(X), model(**choice).fit(X))
 
 
 def test_sigint_leaves_an_estimator_with_what_it_learnt(X):

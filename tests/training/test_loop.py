@@ -10,9 +10,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mporbm import MPORBM
-from mporbm.training import DivergenceWarning
+from mporbm.learning.rates import schedule_factor
+from mporbm.training import DivergenceWarning, Training
 from mporbm.training import sources as data
-from mporbm.training.loop import Interrupts
+from mporbm.training.interrupts import Interrupts
 
 ALL = {
     "epoch",
@@ -176,6 +177,34 @@ def test_half_way_steps_are_half_as_long(X, schedule):
     for a, b, c in zip(arrays(before), arrays(whole), arrays(half), strict=True):
         assert_allclose(c - a, 0.5 * (b - a), atol=1e-12)
     assert differ(whole, before)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+def test_rates_change_from_batch_to_batch(X, schedule, monkeypatch):
+    """Epoch e of n begins where the schedule is at e / n and ends where it is at (e + 1) / n."""
+    seen = []
+
+    class Paced(Training):
+        def _pace(self):
+            seen.append(super()._pace())
+            return seen[-1]
+
+    monkeypatch.setattr("mporbm.estimators.boltzmann.Training", Paced)
+    model(n_iter=3, schedule=schedule).fit(X)
+    n_batches = 3
+    for epoch, pace in enumerate(seen):
+        ends = [0.1 * schedule_factor(schedule, (epoch + later) / 3) for later in (0, 1)]
+        rates = [float(pace.at(number).coupling) for number in (0, n_batches)]
+        assert_allclose(rates, ends, atol=1e-7)
+        assert_allclose(
+            float(pace.at(1).bias), ends[0] + (ends[1] - ends[0]) / n_batches, atol=1e-7
+        )
+
+
+def test_rates_of_a_stream_change_from_epoch_to_epoch(X):
+    """It is not known how long an epoch is."""
+    streamed = model(n_iter=2, schedule="linear", batch_size=6).fit(lambda: iter([X]))
+    assert [entry["learning_rate"] for entry in streamed.history_] == pytest.approx([0.1, 0.05])
 
 
 def test_partial_fit_takes_a_new_rate(X):

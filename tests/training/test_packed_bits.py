@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from mporbm.learning import Algorithm, ContrastiveDivergence, Rates, Simultaneous
 from mporbm.training import ArraySource, PackedBits, StreamSource
 from mporbm.training import sources as data
-from mporbm.training.loop import run_block
+from mporbm.training.block import Pace, run_block
 from mporbm.training.rows import unpacked
 from strategies import VISIBLE, seeds, shapes, tiny_machine
 from tables import check_messages
@@ -229,8 +229,8 @@ def test_a_compiled_block_unpacks_a_batch_at_a_time():
 
     def program(rows):
         block = rows, index, jnp.ones(index.shape, jnp.float32)
-        first, limit = jnp.asarray(0), jnp.asarray(1000.0)
-        return run_block(algorithm, state, block, key, first, Rates(0.1, 0.1), limit)
+        pace = Pace(Rates(0.1, 0.1), Rates(0.0, 0.0), jnp.asarray(1000.0))
+        return run_block(algorithm, state, None, block, key, jnp.asarray(0), pace)
 
     def largest(function):
         return max(sizes(eqx.filter_make_jaxpr(function)(rows)[0].jaxpr))

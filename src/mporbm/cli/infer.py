@@ -1,5 +1,6 @@
 """Commands that use a trained machine on data."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -267,7 +268,10 @@ def score(
         typer.Option(help="How log Z is found: by enumeration, or annealed importance sampling."),
     ] = "auto",
     n_chains: Annotated[int, typer.Option(help="Chains of annealed importance sampling.")] = 256,
-    n_temperatures: Annotated[int, typer.Option(help="Its steps; more are more precise.")] = 2000,
+    n_temperatures: Annotated[
+        int | None,
+        typer.Option(help="Its steps; more are more precise.", show_default="as needed"),
+    ] = None,
     seed: Seed = None,
     force: Force = False,
     report: Report,
@@ -278,7 +282,7 @@ def score(
     estimator = coded.estimator
     name = "pseudo_log_likelihood" if pseudo else "log_probability"
     facts: dict[str, object] = {"n_samples": len(samples)}
-    texts = []
+    texts, log_z_error = [], 0.0
     with files.blamed(X=data):
         rows = coded.encode(samples)
         scores = estimator.pseudo_log_likelihood(rows) if pseudo else -estimator.free_energy(rows)
@@ -287,7 +291,7 @@ def score(
             z = estimator.log_partition(
                 method, n_chains=n_chains, n_temperatures=n_temperatures, random_state=seed
             )
-        scores = scores - z.value
+        scores, log_z_error = scores - z.value, z.standard_error
         names = ("value", "standard_error", "effective_sample_size", "reverse", "exact")
         facts["log_partition"] = {key: getattr(z, key) for key in names} | (
             {"effective_sample_size": None} if z.exact else {}
@@ -297,9 +301,9 @@ def score(
             f"{z.effective_sample_size:.1f} of {n_chains}"
         )
         texts.append(f"log Z {z.value:.2f} ({'exact' if z.exact else how})")
-    mean, error = float(scores.mean()), 0.0
+    mean, error = float(scores.mean()), log_z_error
     if len(scores) > 1:
-        error = float(scores.std(ddof=1) / np.sqrt(len(scores)))
+        error = math.hypot(error, float(scores.std(ddof=1) / np.sqrt(len(scores))))
     facts |= {name: mean, "standard_error": error}
     text = f"{name.replace('_', '-')} {mean:.2f} ± {error:.2f} nats (mean of {len(scores)} samples)"
     if output_file is not None:

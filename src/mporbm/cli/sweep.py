@@ -76,7 +76,7 @@ def sweep(
     asked = read_config(config)
     samples = asked.read_samples()
     from ..sweep import Search, rank
-    from ..training.loop import Interrupts
+    from ..training.interrupts import Interrupts
 
     search = Search(asked.plan, samples, out, session or f"{os.getpid()}-{uuid.uuid4().hex}")
     if session is not None:

@@ -29,6 +29,7 @@ CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
     "visible_units": UNITS,
     "negative_phase": NEGATIVE_PHASES,
     "scheme": SCHEMES,
+    "rule": ("plain", "centred"),
     "schedule": ("constant", "linear", "cosine"),
     "init": ("data", "random"),
     "on_divergence": ("stop", "back-off"),
@@ -172,7 +173,8 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def set_machine(self, machine: Model) -> None:
         """Become a fitted estimator around a machine, without momentum and chains of another."""
-        self.__dict__.pop("_continuation", None)
+        for of_another in ("_continuation", "chains_"):
+            self.__dict__.pop(of_another, None)
         self.machine_: Any = machine
         self.visible_shape_ = self._data_shape()
         self.n_features_in_ = math.prod(self.visible_shape_)
@@ -311,6 +313,14 @@ def generator_of(random_state: RandomState) -> np.random.RandomState:
 def key_for(seed: int, purpose: Purpose) -> Array:
     """Derive the key of a seed for one purpose."""
     return jax.random.split(jax.random.key(seed), len(Purpose))[purpose]
+
+
+def chain_rows(machine: Model, visible: AnyArray | None) -> np.ndarray | None:
+    """Keep the states of chains, binary ones in a byte for each unit."""
+    if visible is None:
+        return None
+    is_binary = machine.visible_units.is_binary
+    return np.asarray(visible).astype(np.uint8 if is_binary else machine.coupling.dtype)
 
 
 def numbered(arrays: Mapping[str, np.ndarray], name: str) -> list[np.ndarray]:

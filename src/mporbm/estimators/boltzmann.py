@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PyTree
@@ -27,6 +26,8 @@ from ..learning import (
     UpdateRule,
     automatic_rates,
 )
+from ..learning.averaging import Average
+from ..learning.rates import centred_rates
 from ..learning.start import starting_machine
 from ..machine import COUPLINGS, UNITS, Machine, Model
 from ..tensor import MPSBatch
@@ -38,7 +39,7 @@ from ..training import checkpoint as checkpoints
 from ..training.checkpoint import Progress
 from ..training.sources import Source
 from . import inputs
-from .base import EstimatorBase, Purpose, key_for, plain
+from .base import EstimatorBase, Purpose, chain_rows, key_for, plain
 from .progress import epoch_text, progress_bar
 
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
@@ -55,7 +56,7 @@ Specify = Callable[[int, Source], Specification]
 class Continuation(NamedTuple):
     """What `partial_fit` goes on from; `rate_factor` is what back-offs made of the rates."""
 
-    state: LearningState
+    reached: tuple[LearningState, Average | None]
     rates: Rates
     rate_factor: float
 
@@ -68,6 +69,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     """
 
     hidden_shape: Any = field(default=None, kw_only=False)
+    rule: Literal["plain", "centred"] = "plain"
     warm_start: bool = False
 
     # Fitting
@@ -289,6 +291,8 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         """Give the learning rates asked for, or automatic ones."""
         if self.learning_rate != "auto":
             return Rates(self.learning_rate, self.learning_rate)
+        if self.rule == "centred":
+            return centred_rates(machine, n_updates)
         return automatic_rates(self._measured(source), n_updates)
 
     def _specify(
@@ -302,10 +306,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         rates: Rates | None = None,
         epoch: int | None = None,
     ) -> Specification:
-        """Specify the training of a machine.
-
-        `epoch`, which only `partial_fit` gives, is the number of epochs that are over.
-        """
+        """Specify the training of a machine; `partial_fit` gives the `epoch` it goes on from."""
         scheme, is_partial = scheme or self._build_scheme(), epoch is not None
         batch_size = self.batch_size
         if isinstance(source, ArraySource) and not is_partial:
@@ -317,15 +318,16 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             rates = self._initial_rates(source, machine, n_updates)
         gauge = getattr(self, "gauge", None) is not None
         options: dict[str, object] = {"n_gibbs": self.n_gibbs, "gauge": gauge}
-        options |= {"learning_rate": rates.coupling, "bias_rate": rates.bias}
+        if self.rule == "plain":
+            options |= {"learning_rate": rates.coupling, "bias_rate": rates.bias}
         negative_phase = NEGATIVE_PHASES.build(self.negative_phase, options)
-        target = self.sparsity_target
         rule = UpdateRule(
             gauge=gauge,
+            centred=self.rule == "centred",
             momentum=self.momentum,
             weight_decay=self.weight_decay,
-            sparsity_target=0.0 if target is None else target,
-            sparsity_cost=0.0 if target is None else self.sparsity_cost,
+            sparsity_target=self.sparsity_target or 0.0,
+            sparsity_cost=0.0 if self.sparsity_target is None else self.sparsity_cost,
         )
         objective = objective or self._build_objective(rates)
         algorithm = Algorithm(scheme, negative_phase, rule, objective)
@@ -357,13 +359,14 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     def _learnt(self, training: Training) -> dict[str, object]:
         """List the fitted attributes as a training leaves them."""
         machine = training.algorithm.scheme.finish(training.machine)
-        state = eqx.tree_at(lambda s: s.machine, training.state, training.machine)
+        phase, factor = training.algorithm.negative_phase, training.progress.rate_factor
         return {
             "machine_": machine,
+            "chains_": chain_rows(machine, phase.visible_states(training.state.chains)),
             "n_iter_": training.progress.epoch,
             "history_": list(training.progress.history),
             "_n_features_out": math.prod(machine.hidden_shape),
-            "_continuation": Continuation(state, training.rates, training.progress.rate_factor),
+            "_continuation": Continuation(training.reached, training.rates, factor),
         }
 
     def _headline(self, training: Training) -> str:

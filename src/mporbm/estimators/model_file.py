@@ -14,7 +14,7 @@ import numpy as np
 
 import mporbm
 
-from ..machine import UNITS
+from ..machine import UNITS, Model
 from ..registry import Registry
 from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
@@ -47,6 +47,8 @@ def save(estimator: EstimatorBase, path: str | os.PathLike[str]) -> None:
     fitted = vars(estimator)
     if "base_bias_" in fitted:
         arrays["base_bias"] = fitted["base_bias_"]
+    if fitted.get("chains_") is not None:
+        arrays["chains"] = fitted["chains_"]
     # A model has nothing to say about where its users write files.
     parameters = {**estimator.get_params(deep=False), "checkpoint": None}
     header = {
@@ -130,7 +132,7 @@ def _set_machines(
     shapes = _table(header.get("machines", alone))
     if len(shapes) > MOST_MACHINES:
         raise ValueError(f"{len(shapes)} machines")
-    machines, known = {}, {"base_bias"}
+    machines, known = {}, {"base_bias", "chains"}
     for name, (visible_shape, hidden_shape) in shapes.items():
         own = {n.removeprefix(name): a for n, a in arrays.items() if n.startswith(name)}
         # Above the data, the layers of a stack are binary.
@@ -164,6 +166,8 @@ def _fitted(
         if not np.isfinite(arrays["base_bias"]).all():
             raise ValueError("a base bias that is not finite")
         fitted["base_bias_"] = arrays["base_bias"].reshape(estimator.visible_shape_)
+    if "chains" in arrays:
+        fitted["chains_"] = _chains(estimator.machine_, arrays["chains"])
     if header.get("coding") is not None:
         # A layer in MPS form may have more units than memory.
         if estimator.n_features_in_ > sum(array.size for array in arrays.values()):
@@ -172,6 +176,16 @@ def _fitted(
     if header["truncation_error"] is not None:
         fitted["truncation_error_"] = _finite("truncation_error", header["truncation_error"])
     return fitted
+
+
+def _chains(machine: Model, chains: np.ndarray) -> np.ndarray:
+    """Refuse states that are not of the visible layer of a machine."""
+    shape = tuple(machine.visible_shape)
+    if len(chains) == 0 or chains.shape[1:] != shape:
+        raise ValueError(f"chains of shape {chains.shape} for a layer of {shape}")
+    if not np.isfinite(chains).all() or (machine.visible_units.is_binary and chains.max() > 1):
+        raise ValueError("chains in states that units cannot have")
+    return chains
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -60,12 +60,18 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         parallel tempering.
     n_gibbs
         K, the Gibbs steps of each update.
+    rule
+        How a gradient becomes a step: ``"plain"`` as in the paper, or ``"centred"``, the gradient
+        of centred variables divided by the length of its step (`mporbm.learning.centring`), with
+        the mean of the last tenth of the training as machine. This gives models of higher
+        likelihood, best with ``negative_phase="pcd"``, ``schedule="linear"`` and ``momentum=0``.
     learning_rate
         The paper's alpha, for cores and biases, or ``"auto"``: found by the scale of the data and
-        the number of updates (`mporbm.learning.automatic_rates`).
+        the number of updates (`mporbm.learning.automatic_rates`). With ``rule="centred"`` the
+        length of a step, ``"auto"`` by the size of the hidden layer.
     schedule
-        How the rate changes over the epochs: ``"constant"``, or ``"linear"`` or ``"cosine"`` down
-        to 0.
+        How the rate changes from batch to batch: ``"constant"``, or ``"linear"`` or ``"cosine"``
+        down to 0. Over a stream, whose length is not known, from epoch to epoch.
     momentum
         The paper's gamma, the share of each step that is added to the next one.
     weight_decay
@@ -127,6 +133,9 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         The epochs that were run.
     base_bias_
         The visible bias that independent units would need to have the means of the data.
+    chains_
+        The states in which the chains of the training have ended, where `sample` starts; None
+        after ``negative_phase="cd"``.
     coding_
         The coding that made the data binary, if `mporbm fit` did; kept in the model file for the
         other commands. Methods take data that are coded already.
@@ -283,6 +292,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         smaller.set_params(rank=rounded.ranks, boundary="open")
         coupling = MPOCoupling(rounded)
         smaller.set_machine(eqx.tree_at(lambda m: m.coupling, self.machine_, coupling))
+        smaller.chains_ = getattr(self, "chains_", None)
         smaller._begin(bound / max(float(mpo.norm()), np.finfo(float).tiny))
         return smaller
 

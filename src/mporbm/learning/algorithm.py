@@ -18,8 +18,9 @@ from jaxtyping import PyTree
 
 from ..machine import Coupling, Machine
 from ..machine.hash_rng import hash_split
+from .centring import at_fixed_centre, centred_direction
 from .gauge import precondition, step_shares, transport_velocity
-from .gradient import Batch, Objective, Parameters, Planned, n_factors, norm, plan_update
+from .gradient import Batch, GradientInfo, Objective, Parameters, Planned, norm, plan_update
 from .monitor import StepInfo, combine_infos
 from .negative_phases import NegativePhase
 from .rule import Rates, UpdateRule
@@ -39,6 +40,7 @@ class Scheme(eqx.Module):
     """Which factors an update moves, and what happens before the first and after the last."""
 
     needs_bonds: ClassVar[bool] = False  # Whether it is for the cores of an open MPO only.
+    keeps_gauge: ClassVar[bool] = True  # Whether factors of two updates can be averaged.
     depends_on_n_iter: ClassVar[bool] = False  # Whether it asks how much of the training is over.
 
     @abstractmethod
@@ -49,8 +51,9 @@ class Scheme(eqx.Module):
         self, key: Array, algorithm: "Algorithm", machine: PyTree, n_chains: int
     ) -> LearningState:
         """Lines 1-3: no velocity yet, fresh chains."""
-        rule, n = algorithm.rule, n_factors(machine)
-        former = (machine.coupling,) * n if rule.gauge and rule.has_momentum else ()
+        rule, coupling = algorithm.rule, machine.coupling
+        has_former = rule.gauge and rule.has_momentum
+        former = (coupling,) * len(coupling.factors) if has_former else ()
         chains = algorithm.negative_phase.init(key, machine, n_chains)
         return LearningState(machine, Parameters.zeros_like(machine), former, chains)
 
@@ -98,18 +101,21 @@ class Algorithm(eqx.Module):
         # W, or the merged cores that its plan asks for: formed once, for samples and gradient.
         planned = plan_update(state.machine, len(data), moved)
         chains, ascent, info = self.gradient(key, state.chains, data, planned)
-        moved_to = ascend(self.rule, state, ascent, rates, moved)
-        return LearningState(*moved_to, chains), info
+        direction = centred_direction(planned, ascent, info) if self.rule.centred else ascent
+        machine, velocity, former = ascend(self.rule, state, direction, rates, moved)
+        if self.rule.centred:
+            machine = at_fixed_centre(machine, state.machine.coupling, info)
+        step_info = StepInfo(norm(ascent), info.largest_field)
+        return LearningState(machine, velocity, former, chains), step_info
 
     def gradient(
         self, key: Array, chains: PyTree, data: Batch, planned: Planned
-    ) -> tuple[PyTree, Parameters, StepInfo]:
+    ) -> tuple[PyTree, Parameters, GradientInfo]:
         """Lines 6-10: move the chains, and take the gradient of what was planned."""
         machine, pull_back = planned
         chains, samples = self.negative_phase.step(key, machine, chains, data)
         ascent, info = self.objective.gradient(machine, pull_back, data, samples)
-        ascent = self.rule.with_sparsity(ascent, info.hidden_mean)
-        return chains, ascent, StepInfo(norm(ascent), info.largest_field)
+        return chains, self.rule.with_sparsity(ascent, info.hidden_mean), info
 
 
 def ascend(

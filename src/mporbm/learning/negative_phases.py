@@ -56,6 +56,13 @@ class NegativePhase(eqx.Module):
         other numbers of them plans again, by ``machine.unplanned().planned(n_rows)``.
         """
 
+    def visible_states(self, state: PyTree) -> Array | None:
+        """Give the visible states of the chains of the model itself, or None.
+
+        To be overridden by a phase whose state is more than these.
+        """
+        return state if isinstance(state, Array) else None
+
     def chain_axes(self, state: PyTree) -> PyTree:
         """Give, for each array of a state, the axis of its chains, which devices share.
 
@@ -139,6 +146,10 @@ class FastPersistentCD(NegativePhase):
             independent_units(key, machine, (n_chains,)), Parameters.zeros_like(machine)
         )
 
+    def visible_states(self, state: FastState) -> Array:
+        """Give the chains, without the fast parameters."""
+        return state.visible
+
     def chain_axes(self, state: FastState) -> PyTree:
         """The first; fast parameters have none."""
         replicated = jax.tree.map(lambda _: REPLICATED, state)
@@ -191,6 +202,10 @@ class ParallelTempering(NegativePhase):
     def init(self, key: Array, machine: Machine, n_chains: int) -> TemperingState:
         """Chains at every temperature."""
         return self.tempering.init(key, machine, n_chains)
+
+    def visible_states(self, state: TemperingState) -> Array:
+        """Give the coldest chains."""
+        return state.visible[-1]
 
     def chain_axes(self, state: TemperingState) -> PyTree:
         """The one after that of the temperatures."""

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..machine import Model
 from ..tensor import MPSBatch
 from ..tensor.arrays import Samples
 from .rule import Rates
@@ -13,6 +14,7 @@ Schedule = Literal["constant", "linear", "cosine"]
 
 LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.5, 40.0
 BIAS_RATE = 0.05
+CENTRED_STEP = 0.085
 DISCRIMINATIVE = 10.0
 
 
@@ -29,14 +31,24 @@ def automatic_rates(rows: Samples | MPSBatch, n_updates: int | None = None) -> R
 
     Biases feel single units, whatever their number: their rate is 0.05.
     """
-    growth = LEAST_GROWTH
-    if n_updates is not None:
-        growth = min(max(TOTAL_GROWTH / max(n_updates, 1), LEAST_GROWTH), MOST_GROWTH)
+    growth = _growth(n_updates)
     # Constant data say nothing about a scale: any rate will do.
     variance = largest_variance(rows) or 1.0
     if not isinstance(rows, MPSBatch):
         variance *= max(float(np.mean(np.square(rows, dtype=np.float64))), 1.0)
     return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
+
+
+def centred_rates(machine: Model, n_updates: int | None = None) -> Rates:
+    """The length of a centred step by the size of the hidden layer and the number of updates.
+
+    The weights of a hidden unit, as a vector, move by 0.085 in a long training, in the root mean
+    square, and by more in a short one, as weights grow with `automatic_rates`: its field is of the
+    same size, whatever the number of visible units that share it.
+    """
+    n_hidden = math.prod(machine.hidden_shape)
+    length = CENTRED_STEP * _growth(n_updates) / LEAST_GROWTH * math.sqrt(n_hidden)
+    return Rates(length, length)
 
 
 def label_rates(rows: Samples, generative_weight: float | None) -> Rates:
@@ -48,6 +60,13 @@ def label_rates(rows: Samples, generative_weight: float | None) -> Rates:
     """
     most = math.inf if generative_weight is None else 1.0 / generative_weight
     return automatic_rates(rows) * min(DISCRIMINATIVE, most)
+
+
+def _growth(n_updates: int | None) -> float:
+    """By how much an update may multiply small weights."""
+    if n_updates is None:
+        return LEAST_GROWTH
+    return min(max(TOTAL_GROWTH / max(n_updates, 1), LEAST_GROWTH), MOST_GROWTH)
 
 
 def largest_variance(rows: Samples | MPSBatch) -> float:

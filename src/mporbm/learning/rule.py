@@ -1,7 +1,9 @@
-"""The update rule: how a gradient becomes a step, the same for every scheme.
+"""The update rule: how a gradient becomes a velocity and a step.
 
 Lines 11-14 of Algorithm 1: ``velocity <- momentum velocity + rate g``,
-``theta <- theta + velocity``.
+``theta <- theta + velocity``. Biases step here (`UpdateRule.move_biases`), factors in
+`algorithm.ascend`, where their gauge is known. Two schemes move their cores by themselves: two-site
+(`two_site.py`), which has no velocity of cores, and that of layers in MPS form (`mps/scheme.py`).
 """
 
 import equinox as eqx
@@ -40,9 +42,13 @@ class UpdateRule(eqx.Module):
     Weight decay takes ``rate weight_decay / (1 - momentum)`` of every moved factor: with the gauge
     the gradient of ``-weight_decay/2 |W|^2``, without noise and so without velocity. A sparsity
     target t adds ``sparsity_cost (t - E_data[H])`` to the gradient of the hidden bias.
+
+    Centred, g is the gradient of centred variables divided by the length of its step
+    (`mporbm.learning.centring`).
     """
 
     gauge: bool = eqx.field(static=True)
+    centred: bool = eqx.field(static=True)
     has_momentum: bool = eqx.field(static=True)
     momentum: Array
     weight_decay: Array
@@ -53,12 +59,13 @@ class UpdateRule(eqx.Module):
         self,
         *,
         gauge: bool = True,
+        centred: bool = False,
         momentum: ArrayLike = 0.5,
         weight_decay: ArrayLike = 0.0,
         sparsity_target: ArrayLike = 0.0,
         sparsity_cost: ArrayLike = 0.0,
     ):
-        self.gauge = gauge
+        self.gauge, self.centred = gauge, centred
         self.has_momentum = isinstance(momentum, jax.core.Tracer) or bool(momentum != 0.0)
         self.momentum = jnp.asarray(momentum, float)
         self.weight_decay = jnp.asarray(weight_decay, float)

@@ -11,7 +11,8 @@ from ..machine import Machine, MPOCoupling
 from ..tensor import MPO
 from ..tensor.balance import pad_ranks, trim_ranks
 from .algorithm import Algorithm, LearningState, Scheme, split_for
-from .gradient import Batch, Parameters, n_factors, plan_update
+from .centring import at_fixed_centre, centred_direction
+from .gradient import Batch, Parameters, n_factors, norm, plan_update
 from .monitor import StepInfo, combine_infos
 from .rule import Rates
 from .schemes import SCHEMES
@@ -42,6 +43,7 @@ class TwoSite(Scheme):
     rank_tolerance: float = eqx.field(static=True, default=0.25)
 
     needs_bonds: ClassVar[bool] = True
+    keeps_gauge: ClassVar[bool] = False
     depends_on_n_iter: ClassVar[bool] = True
 
     def groups(self, machine: Machine) -> tuple[tuple[int, ...], ...]:
@@ -99,16 +101,20 @@ def _update_bond(
     merged = MPOCoupling(MPO([*cores[:k], pair, *cores[k + 2 :]]))
     planned = plan_update(machine, len(data), (k,), merged)
     chains, ascent, info = algorithm.gradient(key, state.chains, data, planned)
+    direction = centred_direction(planned, ascent, info) if rule.centred else ascent
 
     rate = rates.coupling / (1.0 - rule.momentum)
-    step = (rate * ascent.factors[k]).astype(pair.dtype)
+    step = (rate * direction.factors[k]).astype(pair.dtype)
     moved = rule.decay(pair, rates.coupling) + step
     cores[k], cores[k + 1] = _split(moved, cores[k], cores[k + 1])
     theta, velocity = Parameters.of(machine), state.velocity
-    biases, bias_velocities = rule.move_biases(theta, velocity, ascent, rates.bias)
+    biases, bias_velocities = rule.move_biases(theta, velocity, direction, rates.bias)
     machine = Parameters(tuple(cores), *biases).into(machine)
+    if rule.centred:
+        machine = at_fixed_centre(machine, state.machine.coupling, info)
     velocity = Parameters(velocity.factors, *bias_velocities)
-    return LearningState(machine, velocity, (), chains), info
+    step_info = StepInfo(norm(ascent), info.largest_field)
+    return LearningState(machine, velocity, (), chains), step_info
 
 
 def _merge(left: Array, right: Array) -> Array:

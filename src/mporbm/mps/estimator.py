@@ -34,7 +34,7 @@ N_MEASURED_TRAINS = 128
 """The most samples that the start and the automatic rate look at."""
 N_HIDDEN = 16
 """Hidden units where nothing is said."""
-FIXED = {"visible_units": "gaussian", "negative_phase": "cd", "init": "data"}
+FIXED = {"visible_units": "gaussian", "negative_phase": "cd", "init": "data", "rule": "plain"}
 """Parameters that have no other choice where the visible layer is never formed."""
 
 
@@ -58,8 +58,8 @@ class MPSRBM(BoltzmannEstimator):
     gauge
         ``"canonical"`` makes steps independent of the gauge; None is the paper's plain rule.
 
-    The other parameters are those of `MPORBM`; `visible_units`, `negative_phase` and `init` are
-    fixed.
+    The other parameters are those of `MPORBM`; `visible_units`, `negative_phase`, `init` and `rule`
+    are fixed.
 
     Attributes
     ----------

@@ -21,6 +21,11 @@ from ..tensor.check import check_array, check_integer
 from ..tensor.matmul import MANY_USES
 from .gibbs import gibbs_step, independent_units
 
+FEWEST_TEMPERATURES, MOST_TEMPERATURES = 1000, 16_000
+"""Steps between which annealing chooses, where nothing is said."""
+EFFECTIVE_SHARE = 1 / 8
+"""The share of the chains that is to be effective then."""
+
 
 class LogPartition(eqx.Module):
     """The logarithm of the partition function Z, estimated or exact.
@@ -56,7 +61,7 @@ def log_partition(
     base_bias: Tensor | None = None,
     *,
     n_chains: int = 256,
-    n_temperatures: int = 2000,
+    n_temperatures: int | None = None,
 ) -> LogPartition:
     """Estimate log Z by annealed importance sampling in both directions.
 
@@ -70,15 +75,23 @@ def log_partition(
     n_chains
         Independent chains in each direction.
     n_temperatures
-        Steps from b = 0 to 1; the error falls with their number.
+        Steps from b = 0 to 1; the error falls with their number. By default 1000, doubled up to
+        16,000 until an eighth of the chains is effective.
     """
     n_chains = check_integer("n_chains", n_chains, minimum=2)
-    n_temperatures = check_integer("n_temperatures", n_temperatures)
+    tried = FEWEST_TEMPERATURES, MOST_TEMPERATURES
+    if n_temperatures is not None:
+        tried = (check_integer("n_temperatures", n_temperatures),) * 2
     base = machine.visible_bias if base_bias is None else base_bias
     base = check_array("base_bias", base, machine.visible_shape).astype(machine.coupling.dtype)
-    # As an array: one compiled program for every number of temperatures.
-    forward, backward = _both_ways(key, machine, base, n_chains, jnp.asarray(n_temperatures))
-    value, error, size = _summary(forward)
+    number, most = tried
+    while True:
+        # As an array: one compiled program for every number of temperatures.
+        forward, backward = _both_ways(key, machine, base, n_chains, jnp.asarray(number))
+        value, error, size = _summary(forward)
+        if size >= EFFECTIVE_SHARE * n_chains or number >= most:
+            break
+        number *= 2
     base_value = float(_base_log_partition(machine, base))
     return LogPartition(base_value + value, error, size, base_value - _summary(backward)[0])
 

@@ -1,15 +1,11 @@
 """The training loop: the only place that knows of epochs, files, progress and signals."""
 
-import contextlib
 import math
 import os
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable
-from types import FrameType
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,12 +16,14 @@ from jaxtyping import PyTree
 from threadpoolctl import threadpool_limits
 
 from ..learning import Algorithm, LearningState, Rates
+from ..learning.averaging import Average
 from ..learning.monitor import weight_norm
 from ..learning.rates import Schedule, schedule_factor
 from ..machine import Model
 from . import checkpoint
+from .block import BlockInfo, Pace, run_block
 from .devices import Team, broadcast_from_first, common_range, compiled
-from .rows import unpacked
+from .interrupts import Interrupts
 from .sources import ArraySource, Source
 
 N_WATCHED, WATCHED_ENTRIES = 128, 2**22
@@ -69,96 +67,6 @@ class Specification(NamedTuple):
     """What a checkpoint must have been made with to go on from it."""
 
 
-class Interrupts(contextlib.ExitStack):
-    """Within this context SIGINT and SIGTERM are noted instead of obeyed at once.
-
-    A second one is obeyed. One that an outer context has noted, but not obeyed, is noted here, too.
-    Outside of the main thread, where Python hears no signals, it does nothing.
-    """
-
-    signal: int | None = None
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                former = signal.signal(number, self._note)
-                # None stands for a handler that is not Python's: it cannot be put back.
-                if former is not None:
-                    self.callback(signal.signal, number, former)
-                outer = getattr(former, "__self__", None)
-                if isinstance(outer, Interrupts) and self.signal is None:
-                    self.signal = outer.signal
-        return self
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        is_first, self.signal = self.signal is None, number
-        if not is_first:
-            self.obey()
-
-    def obey(self) -> None:
-        """End as the signal demands, if there was one."""
-        if self.signal == signal.SIGINT:
-            raise KeyboardInterrupt
-        if self.signal is not None:
-            raise SystemExit(128 + self.signal)
-
-
-class BlockInfo(eqx.Module):
-    """What the batches of a block showed."""
-
-    gradient_norm: Array
-    n_batches: Array
-    healthy: Array
-
-
-def run_block(
-    algorithm: Algorithm,
-    state: LearningState,
-    block: tuple[PyTree[Array] | None, PyTree[Array], Array],
-    key: Array,
-    first: Array,
-    rates: Rates,
-    field_limit: Array,
-    team: Team | None = None,
-) -> tuple[LearningState, BlockInfo]:
-    """All batches of a block, one after the other.
-
-    The key of a batch depends on its number in the epoch only. From the first unhealthy batch on
-    nothing moves; batches of padding alone move nothing.
-    """
-    rows, index, weight = block
-    dtype = state.machine.coupling.dtype
-
-    def body(
-        carry: tuple[LearningState, BlockInfo], batch: tuple[Array, Array, Array, Array, Array]
-    ) -> tuple[tuple[LearningState, BlockInfo], None]:
-        state, info = carry
-        key, chosen, weight, total, n_weights = batch
-        used = total > 0.0
-        share = (weight / jnp.where(used, total, 1.0)).astype(dtype)
-        stored = unpacked(chosen if rows is None else rows[chosen])
-        data = algorithm.objective.batch(state.machine, stored, share)
-        # A batch of heavier samples makes a longer step: every sample counts by its own weight.
-        heavy = rates * (total / jnp.maximum(n_weights, 1))
-        new, step = algorithm.step(key, state, data, heavy)
-        healthy = jnp.isfinite(step.gradient_norm) & (step.largest_field < field_limit)
-        healthy = info.healthy & (healthy | ~used)
-        moves = healthy & used
-        state = jax.tree.map(lambda a, b: jnp.where(moves, a, b), new, state)
-        if team is not None:
-            state = team.constrain_sharding(algorithm.negative_phase, state)
-        gradient_norm = info.gradient_norm + jnp.where(moves, step.gradient_norm, 0.0)
-        return (state, BlockInfo(gradient_norm, info.n_batches + moves, healthy)), None
-
-    start = BlockInfo(jnp.zeros((), dtype), jnp.zeros((), jnp.int32), jnp.ones((), bool))
-    numbers = first + jnp.arange(len(weight))
-    keys = jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers)
-    batches = (keys, index, weight, weight.sum(axis=1), (weight > 0.0).sum(axis=1))
-    with contextlib.nullcontext() if team is None else team.at_work():
-        (state, info), _ = jax.lax.scan(body, (state, start), batches)
-    return state, info
-
-
 class Training:
     """One run of training, from its first epoch or from a checkpoint."""
 
@@ -168,7 +76,7 @@ class Training:
         source: Source,
         validation: Source | None = None,
         *,
-        continued: LearningState | None = None,
+        continued: tuple[LearningState, Average | None] | None = None,
         progress: checkpoint.Progress | None = None,
     ):
         machine, algorithm, rates, config, seed, identity = specification
@@ -176,8 +84,10 @@ class Training:
         self.source, self.validation, self.config = source, validation, config
         self.key = _own_key(jax.random.key(seed))
         self.state = _init(algorithm, self.key, machine, config.batch_size)
-        if continued is not None and _alike(continued, self.state):
-            self.state = continued
+        averages = algorithm.rule.centred and algorithm.scheme.keeps_gauge
+        self.average = Average.begin(machine) if averages else None
+        if continued is not None and _alike(continued, (self.state, self.average)):
+            self.state, self.average = continued
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Model | None = None
         # A stream has no shares; who has not asked for several processes trains on one device.
@@ -206,8 +116,19 @@ class Training:
 
     @property
     def machine(self) -> Model:
-        """The machine as it is now; with early stopping, the best one so far."""
-        return self.state.machine if self.best_machine is None else self.best_machine
+        """The machine as it is now, or its average; with early stopping, the best one so far."""
+        if self.best_machine is not None:
+            return self.best_machine
+        return self.state.machine if self.average is None else self.average.machine
+
+    @property
+    def reached(self) -> tuple[LearningState, Average | None]:
+        """What another training needs to go on from `machine`, as its `continued`."""
+        state, average, best = self.state, self.average, self.best_machine
+        if best is not None:
+            state = eqx.tree_at(lambda s: s.machine, state, best)
+            average = None if average is None else average.restart(best)
+        return state, average
 
     def run(self, on_epoch: Callable[["Training"], bool] | None = None) -> None:
         """Train until the last epoch, an early stop, a divergence or a signal.
@@ -237,12 +158,12 @@ class Training:
         """One epoch, again with smaller rates if it diverges; whether to go on."""
         while True:
             started = time.perf_counter()
-            begin = self.state, self.progress.copy()
+            begin = self.state, self.average, self.progress.copy()
             if self._run_blocks(interrupts) and broadcast_from_first(
                 self._record(time.perf_counter() - started)
             ):
                 return True
-            self.state, self.progress = begin
+            self.state, self.average, self.progress = begin
             rate = float(self.rates.coupling) * self.progress.rate_factor
             epoch, tried = self.progress.epoch + 1, self.progress.n_back_offs == MAX_BACK_OFFS
             if tried or self.config.on_divergence == "stop" or not self.source.restartable:
@@ -266,23 +187,21 @@ class Training:
         """The blocks of an epoch from where it stands; whether all were healthy."""
         progress, batch_size, team = self.progress, self.config.batch_size, self._team
         epoch_key = jax.random.fold_in(self.key, np.uint32(progress.epoch + 1))
-        factor = self._rate_factor()
-        rates = Rates(float(self.rates.coupling) * factor, float(self.rates.bias) * factor)
         rng = np.random.default_rng([self.seed, progress.epoch]) if self.config.shuffle else None
-        state, common = self.state, (self.algorithm, epoch_key, rates, self._field_limit)
-        share = None
+        state, average = self.state, self.average
+        common, share = (self.algorithm, epoch_key, self._pace()), None
         if team is not None:
             state = team.spread(self.algorithm.negative_phase, state)
-            common = team.everywhere(common)
+            common, average = team.everywhere((common, average))
             share = team.share(batch_size)
-        algorithm, epoch_key, rates, field_limit = common
+        algorithm, epoch_key, pace = common
         pending: BlockInfo | None = None
         for block in self.source.blocks(rng, batch_size, progress.n_blocks, share):
             # While a block is computed the next one is read; its verdict is asked for after that.
             if pending is not None and not self._account(pending):
                 return False
             if self._interrupted(interrupts):
-                self.state = state if team is None else team.gathered(state)
+                self._take(state, average)
                 self._save()
                 interrupts.obey()
             first = np.int32(progress.n_blocks * len(block.weight))
@@ -290,13 +209,29 @@ class Training:
                 placed, first = jax.device_put((tuple(block), first))
             else:
                 placed, first = (None, *team.batches(tuple(block[1:]))), team.everywhere(first)
-            state, pending = self._block(
-                algorithm, state, placed, epoch_key, first, rates, field_limit, team
+            state, average, pending = self._block(
+                algorithm, state, average, placed, epoch_key, first, pace, team
             )
             progress.n_blocks += 1
-        # Between epochs every process has everything.
-        self.state = state if team is None else team.gathered(state)
+        self._take(state, average)
         return pending is None or self._account(pending)
+
+    def _take(self, state: LearningState, average: Average | None) -> None:
+        """Note where blocks have led to; between epochs every process has everything."""
+        if self._team is not None:
+            state, average = self._team.gathered((state, average))
+        self.state, self.average = state, average
+
+    def _pace(self) -> Pace:
+        """Say how fast an epoch learns: rates change from batch to batch, if it has a length."""
+        n_batches, factor = self.source.n_batches(self.config.batch_size), self._rate_factor()
+        change = 0.0 if n_batches is None else (self._rate_factor(1) - factor) / n_batches
+        rates = [float(self.rates.coupling), float(self.rates.bias)]
+        return Pace(
+            Rates(*(rate * factor for rate in rates)),
+            Rates(*(rate * change for rate in rates)),
+            self._field_limit,
+        )
 
     def _interrupted(self, interrupts: Interrupts) -> bool:
         """Whether any process has received a signal, which all then obey."""
@@ -305,9 +240,9 @@ class Training:
             interrupts.signal = number
         return bool(number)
 
-    def _rate_factor(self) -> float:
-        """What back-offs and the schedule make of the rates in this epoch."""
-        share = self.progress.epoch / max(self.config.n_iter, 1)
+    def _rate_factor(self, n_later: int = 0) -> float:
+        """What back-offs and the schedule make of the rates when an epoch begins."""
+        share = (self.progress.epoch + n_later) / max(self.config.n_iter, 1)
         return self.progress.rate_factor * schedule_factor(self.config.schedule, share)
 
     def _account(self, info: BlockInfo) -> bool:
@@ -324,9 +259,11 @@ class Training:
         before = self.state
         done = (progress.epoch + 1) / self.config.n_iter
         self.state = self.algorithm.scheme.end_epoch(self.algorithm, before, done)
-        machine = self.state.machine
         if self.state is not before:
-            norm = float(weight_norm(machine.coupling))
+            norm = float(weight_norm(self.state.machine.coupling))
+            if self.average is not None:
+                self.average = self.average.restart(self.state.machine)
+        machine = self.state.machine if self.average is None else self.average.machine
         objective = self.algorithm.objective
         seen = objective.watch(machine, jax.device_put(self._watched), self._units)
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
@@ -359,7 +296,7 @@ class Training:
         if self.config.checkpoint is not None and jax.process_index() == 0:
             checkpoint.save(
                 self.config.checkpoint,
-                {"state": self.state, "best": self.best_machine},
+                {"state": self.state, "average": self.average, "best": self.best_machine},
                 self.progress,
                 self.identity,
                 [float(self.rates.coupling), float(self.rates.bias)],
@@ -367,9 +304,10 @@ class Training:
 
     def _resume(self, path: str | os.PathLike[str]) -> None:
         """Go on from a checkpoint, which every process reads."""
-        template = {"state": self.state, "best": self.state.machine}
+        machine = self.state.machine
+        template = {"state": self.state, "average": self.average, "best": machine}
         trees, self.progress, rates = checkpoint.load(path, template, self.identity)
-        self.state, self.best_machine = trees["state"], trees["best"]
+        self.state, self.average, self.best_machine = (trees[name] for name in template)
         self.rates = Rates(*rates)
         first = broadcast_from_first(self.progress.epoch)
         if first != self.progress.epoch:
@@ -391,7 +329,7 @@ def _init(algorithm: Algorithm, key: Array, machine: Model, n_chains: int) -> Le
     return algorithm.init(jax.random.fold_in(key, 0), machine, n_chains)
 
 
-def _alike(one: LearningState, other: LearningState) -> bool:
-    """Whether two states have the same structure, shapes and types."""
+def _alike(one: PyTree, other: PyTree) -> bool:
+    """Whether two pytrees have the same structure, shapes and types."""
     shapes = [jax.tree.map(lambda x: (x.shape, str(x.dtype)), tree) for tree in (one, other)]
     return bool(shapes[0] == shapes[1])
