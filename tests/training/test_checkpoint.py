@@ -106,7 +106,11 @@ def test_a_killed_training_goes_on_as_if_nothing_had_happened(X, tmp_path):
 
 @pytest.mark.parametrize(
     "choice",
-    [{"negative_phase": "cd"}, {"negative_phase": "pcd"}, {"rule": "centred", "scheme": "aop"}],
+    [
+        {"negative_phase": "cd"},
+        {"negative_phase": "pcd"},
+        {"rule": "centred", "gauge": "canonical"},
+    ],
 )
 def test_sigterm_writes_a_checkpoint_and_ends_the_process(X, tmp_path, choice):
     path = tmp_path / "checkpoint"

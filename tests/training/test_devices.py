@@ -78,9 +78,9 @@ def check_messages(folder):
     assert len(programs) == len(LEARNING) + 1
     for program, name in zip(programs, LEARNING, strict=False):
         sizes = messages(program.read_text())
-        # Cores have 14 x 3 x 4 and 4 x 14 x 4 entries, units are 14 x 14 and 3 x 4, as many as
-        # have their means; of two devices the largest fields.
-        biases = 2 * (14 * 14 + 3 * 4) + 2
+        # Cores have 14 x 3 x 4 and 4 x 14 x 4 entries, units are 14 x 14 and 3 x 4; of the hidden
+        # ones their mean, too; of two devices the largest fields.
+        biases = 14 * 14 + 2 * 3 * 4 + 2
         cores = {
             "su": [14 * 3 * 4 + 4 * 14 * 4],
             "two-site": [14 * 3 * 14 * 4],

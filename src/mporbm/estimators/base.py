@@ -110,6 +110,11 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 choices = tuple(n for n, kind in SCHEMES.items() if not kind.needs_bonds)
             if name in given and not (None in choices and given[name] is None):
                 check_choice(name, given[name], tuple(choices))
+        if given.get("rule") == "centred" and given.get("gauge", "") is None:
+            raise ValueError(
+                "gauge=None: expected 'canonical' with rule='centred', whose steps have a length "
+                "in W, not in its cores."
+            )
         if isinstance(self.learning_rate, str) and self.learning_rate != "auto":
             raise ValueError(
                 f"learning_rate={self.learning_rate!r}: expected 'auto' or a number above 0."

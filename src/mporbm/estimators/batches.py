@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from ..learning.monitor import pseudo_log_likelihood
 from ..machine import Machine, Model
-from ..sampling import evidence, gibbs
+from ..sampling import evidence, gibbs, gibbs_step
 from ..tensor import MPSBatch
 from ..tensor.arrays import RandomKey
 from ..tensor.matmul import MANY_USES
@@ -168,6 +168,17 @@ def pseudo_likelihood(
 def chain(machine: Machine, visible: Array, key: RandomKey, n_gibbs: int) -> Array:
     """Gibbs steps."""
     return gibbs(key, machine, visible, n_gibbs)
+
+
+@compiled
+def continued(machine: Machine, visible: Array, key: RandomKey, n_gibbs: Array) -> Array:
+    """As many Gibbs steps as an argument says: one program for all numbers of them."""
+
+    def step(number: Array, visible: Array) -> Array:
+        return gibbs_step(jax.random.fold_in(key, number), machine, visible)
+
+    moved: Array = jax.lax.fori_loop(0, n_gibbs, step, visible)
+    return moved
 
 
 @compiled

@@ -59,6 +59,7 @@ class Continuation(NamedTuple):
     reached: tuple[LearningState, Average | None]
     rates: Rates
     rate_factor: float
+    rule: str
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -168,11 +169,12 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             self.n_iter_: int = 0
             self.history_: list[dict[str, Any]] = []
             self.set_machine(self._start(seed, source))
-        state, rates, factor = getattr(self, "_continuation", (None, None, 1.0))
-        rates, epoch = rates if self.learning_rate == "auto" else None, self.n_iter_
+        reached, rates, factor, rule = getattr(self, "_continuation", (None, None, 1.0, None))
+        settled, epoch = self.learning_rate == "auto" and rule == self.rule, self.n_iter_
+        rates = rates if settled else None
         specification = self._specify(self.machine_, source, self._seed, rates=rates, epoch=epoch)
         progress = Progress(epoch, rate_factor=factor, history=list(self.history_))
-        training = Training(specification, source, continued=state, progress=progress)
+        training = Training(specification, source, continued=reached, progress=progress)
         try:
             training.run()
         finally:
@@ -247,8 +249,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         if not self._goes_on():
             return self._new_machine(seed, rows)
         self._note_base_bias(rows)
-        machine: Machine = self.machine_
-        return machine
+        return cast("Machine", self.machine_)
 
     def _new_machine(self, seed: int, rows: PyTree[AnyArray]) -> Machine:
         """Build the machine that training starts with, from some samples."""
@@ -366,7 +367,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             "n_iter_": training.progress.epoch,
             "history_": list(training.progress.history),
             "_n_features_out": math.prod(machine.hidden_shape),
-            "_continuation": Continuation(training.reached, training.rates, factor),
+            "_continuation": Continuation(training.reached, training.rates, factor, self.rule),
         }
 
     def _headline(self, training: Training) -> str:

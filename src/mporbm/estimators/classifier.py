@@ -174,7 +174,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     def _initial_rates(self, source: Source, machine: Model, n_updates: int | None) -> Rates:
         """Give the learning rates asked for, or automatic ones for the objective."""
-        if self.objective == "generative" or self.learning_rate != "auto":
+        own = self.objective != "generative" and self.rule != "centred"
+        if not own or self.learning_rate != "auto":
             return super()._initial_rates(source, machine, n_updates)
         return label_rates(self._measured(source), self._share_of_generative())
 

@@ -37,20 +37,22 @@ class InferenceMixin(EstimatorBase):
         """Draw samples of the model, ``(n_samples, *visible_shape)``, by chains of `n_gibbs` steps.
 
         The chains start where those of the training have ended (`chains_`), which learning has
-        driven through the modes of the model; after ``negative_phase="cd"``, which has none, as
-        independent units at the rates of the visible bias. How many steps they need to forget that
+        driven through the modes of the model, several at the same place if there are fewer. Where
+        there are none (after ``negative_phase="cd"``, of deep machines) they start as independent
+        units at the rates of the visible bias. How many steps they need to forget their start
         depends on the machine. Without a `random_state` every call draws other samples.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples)
         if (chains := getattr(self, "chains_", None)) is not None:
-            n_gibbs, key = check_integer("n_gibbs", n_gibbs, minimum=0), self._key(random_state)
+            steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
+            key = self._key(random_state)
             order = np.random.default_rng(np.asarray(jax.random.key_data(key))).permutation(
                 len(chains)
             )
             starts = chains[np.resize(order, n_samples)]
-            moved = self._batched(batches.chain, starts, key, n_gibbs, chains=True, title="sample")
-            return self._narrowed(moved)
+            options: dict[str, Any] = {"chains": True, "title": "sample"}
+            return self._narrowed(self._batched(batches.continued, starts, key, steps, **options))
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         observed = np.broadcast_to(np.False_, rows.shape)
         return self._draws(rows, observed, None, n_gibbs, random_state)

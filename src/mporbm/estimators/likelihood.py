@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..machine import Machine, exact
 from ..sampling import LogPartition, log_partition
+from ..sampling.ais import FEWEST_EFFECTIVE
 from ..tensor.arrays import HostTensor
 from ..tensor.check import check_choice
 from . import batches
@@ -21,8 +22,6 @@ N_SCORED_UNITS = 64
 """Visible units whose conditionals estimate the pseudo-likelihood."""
 N_ENUMERATED_UNITS = 20
 """The most units of the smaller layer for which log Z is computed by enumeration."""
-FEWEST_EFFECTIVE = 10.0
-"""The effective sample size below which log Z is not to be trusted."""
 PerSample = Float[np.ndarray, " n"]
 
 
@@ -112,7 +111,7 @@ class LikelihoodMixin(EstimatorBase):
         if random_state is not None:
             key = self._key(random_state)
         found = log_partition(key, machine, base, n_chains=n_chains, n_temperatures=n_temperatures)
-        if found.effective_sample_size < FEWEST_EFFECTIVE:
+        if not found.effective_sample_size >= min(FEWEST_EFFECTIVE, n_chains / 2):
             warnings.warn(
                 f"log_partition: an effective sample size of {found.effective_sample_size:.1f} of "
                 f"{n_chains} chains; log Z may be too low by some nats, and likelihoods too high. "

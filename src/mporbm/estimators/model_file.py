@@ -183,7 +183,8 @@ def _chains(machine: Model, chains: np.ndarray) -> np.ndarray:
     shape = tuple(machine.visible_shape)
     if len(chains) == 0 or chains.shape[1:] != shape:
         raise ValueError(f"chains of shape {chains.shape} for a layer of {shape}")
-    if not np.isfinite(chains).all() or (machine.visible_units.is_binary and chains.max() > 1):
+    is_binary = machine.visible_units.is_binary
+    if not (np.isin(chains, (0, 1)) if is_binary else np.isfinite(chains)).all():
         raise ValueError("chains in states that units cannot have")
     return chains
 

@@ -63,8 +63,9 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     rule
         How a gradient becomes a step: ``"plain"`` as in the paper, or ``"centred"``, the gradient
         of centred variables divided by the length of its step (`mporbm.learning.centring`), with
-        the mean of the last tenth of the training as machine. This gives models of higher
-        likelihood, best with ``negative_phase="pcd"``, ``schedule="linear"`` and ``momentum=0``.
+        the mean of the last tenth of the training as machine, but for two-site. This gives models
+        of higher likelihood, best with ``negative_phase="pcd"``, ``schedule="linear"`` and
+        ``momentum=0``.
     learning_rate
         The paper's alpha, for cores and biases, or ``"auto"``: found by the scale of the data and
         the number of updates (`mporbm.learning.automatic_rates`). With ``rule="centred"`` the

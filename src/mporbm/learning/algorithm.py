@@ -18,7 +18,7 @@ from jaxtyping import PyTree
 
 from ..machine import Coupling, Machine
 from ..machine.hash_rng import hash_split
-from .centring import at_fixed_centre, centred_direction
+from .centring import Centre, centre_step, settle
 from .gauge import precondition, step_shares, transport_velocity
 from .gradient import Batch, GradientInfo, Objective, Parameters, Planned, norm, plan_update
 from .monitor import StepInfo, combine_infos
@@ -34,13 +34,15 @@ class LearningState(eqx.Module):
     former: tuple[PyTree, ...]
     """With gauge and momentum, the coupling at which each factor's velocity was computed."""
     chains: PyTree
+    centre: Centre | None = None
+    """The offsets of a centred rule."""
 
 
 class Scheme(eqx.Module):
     """Which factors an update moves, and what happens before the first and after the last."""
 
     needs_bonds: ClassVar[bool] = False  # Whether it is for the cores of an open MPO only.
-    keeps_gauge: ClassVar[bool] = True  # Whether factors of two updates can be averaged.
+    can_average: ClassVar[bool] = True  # Whether the factors of two updates have a mean.
     depends_on_n_iter: ClassVar[bool] = False  # Whether it asks how much of the training is over.
 
     @abstractmethod
@@ -55,7 +57,8 @@ class Scheme(eqx.Module):
         has_former = rule.gauge and rule.has_momentum
         former = (coupling,) * len(coupling.factors) if has_former else ()
         chains = algorithm.negative_phase.init(key, machine, n_chains)
-        return LearningState(machine, Parameters.zeros_like(machine), former, chains)
+        centre = Centre.begin(machine) if rule.centred else None
+        return LearningState(machine, Parameters.zeros_like(machine), former, chains, centre)
 
     def step(
         self, key: Array, algorithm: "Algorithm", state: LearningState, data: Batch, rates: Rates
@@ -101,12 +104,11 @@ class Algorithm(eqx.Module):
         # W, or the merged cores that its plan asks for: formed once, for samples and gradient.
         planned = plan_update(state.machine, len(data), moved)
         chains, ascent, info = self.gradient(key, state.chains, data, planned)
-        direction = centred_direction(planned, ascent, info) if self.rule.centred else ascent
-        machine, velocity, former = ascend(self.rule, state, direction, rates, moved)
-        if self.rule.centred:
-            machine = at_fixed_centre(machine, state.machine.coupling, info)
         step_info = StepInfo(norm(ascent), info.largest_field)
-        return LearningState(machine, velocity, former, chains), step_info
+        ascent, rates = centre_step(self.rule, planned, ascent, state.centre, rates)
+        machine, velocity, former = ascend(self.rule, state, ascent, rates, moved)
+        machine, centre = settle(machine, state.machine.coupling, state.centre, info)
+        return LearningState(machine, velocity, former, chains, centre), step_info
 
     def gradient(
         self, key: Array, chains: PyTree, data: Batch, planned: Planned

@@ -1,6 +1,6 @@
 """Centred variables, and steps of a given length.
 
-With the means mu and lambda that the data give to V and H, the same machine reads
+With offsets mu and lambda, the means of V and H, the same machine reads
 
 ``-E(V, H) = <V - mu, W(H - lambda)> + <V - mu, b> + <c, H - lambda> + constant``,
 
@@ -19,42 +19,76 @@ from jax import Array
 from ..machine import Coupling, Machine
 from .gauge import precondition, step_shares
 from .gradient import GradientInfo, Parameters, Planned, norm
+from .monitor import weight_norm
+from .rule import Rates, UpdateRule
+
+SLIDING = 0.01
+"""The share of an update in lambda."""
 
 
-def centred_direction(planned: Planned, ascent: Parameters, info: GradientInfo) -> Parameters:
-    """Turn a gradient for W, B and C into one for W, b and c whose step has the length 1.
+class Centre(eqx.Module):
+    """The offsets: known before a batch is seen, whose gradient would else be biased by its own.
+
+    mu are the means of independent units at the bias that learning starts with, the base rates of
+    the data unless the start is random, and stays; lambda follows the hidden means of the data.
+    """
+
+    visible: Array
+    hidden: Array
+
+    @classmethod
+    def begin(cls, machine: Machine) -> "Centre":
+        """Take the means of a machine that has learnt nothing yet."""
+        visible = machine.visible_units.mean(machine.visible_bias)
+        return cls(visible, machine.hidden_mean(visible))
+
+
+def centre_step(
+    rule: UpdateRule, planned: Planned, ascent: Parameters, centre: Centre | None, rates: Rates
+) -> tuple[Parameters, Rates]:
+    """Turn a gradient for W, B and C into one for W, b and c, and rates into those of its length.
 
     For W it is ``g - mu x dC - dB x lambda``: what is taken away is the gradient of two pairs of
     layers, seen through the same factors. The natural step of a factor with gradient g is
     ``sqrt(<g, L^-1 g R^-1>)`` long in W; of several factors that share a step, the mean square
-    counts, which is never too short.
+    counts, which is never too short. Weight decay is a part of the step. Without a centre nothing
+    changes.
     """
+    if centre is None:
+        return ascent, rates
     machine, pull_back = planned
     coupling, moved = pull_back.coupling, pull_back.moved
     form = machine.coupling.matmul_form(2)
-    _, rows = form.contract_rows(_pair(info.visible_mean, ascent.visible_bias))
-    _, columns = form.contract_columns(_pair(ascent.hidden_bias, info.hidden_mean))
+    _, rows = form.contract_rows(_pair(centre.visible, ascent.visible_bias))
+    _, columns = form.contract_columns(_pair(ascent.hidden_bias, centre.hidden))
     common = pull_back(form.gradient(rows, columns))
     factors = jax.tree.map(jnp.subtract, ascent.factors, common)
     square = norm(ascent.biases) ** 2
     for c, share in step_shares(coupling, moved).items():
         square += share * jnp.vdot(factors[c], precondition(coupling, c, factors[c]))
-    length = jnp.sqrt(square) + np.finfo(square.dtype).tiny
-    direction: Parameters = jax.tree.map(
-        lambda array: array / length, Parameters(factors, *ascent.biases)
-    )
-    return direction
+    decay = rule.weight_decay * weight_norm(coupling)
+    # A gradient that is nothing but rounding errors must not become a step.
+    least = 100.0 * float(np.finfo(square.dtype).eps)
+    length = jnp.sqrt(square) + decay.astype(square.dtype) + least
+    return Parameters(factors, *ascent.biases), rates * (1.0 / length)
 
 
-def at_fixed_centre(machine: Machine, before: Coupling, info: GradientInfo) -> Machine:
-    """Let B and C make up for what the step of W, from `before`, has done to b and c."""
-    after, mu, mean = machine.coupling, info.visible_mean, info.hidden_mean
+def settle(
+    machine: Machine, before: Coupling, centre: Centre | None, info: GradientInfo
+) -> tuple[Machine, Centre | None]:
+    """Let B and C make up for what the step of W, from `before`, has done to b and c.
+
+    Then lambda follows the hidden means.
+    """
+    if centre is None:
+        return machine, None
+    after, mu, mean = machine.coupling, centre.visible, centre.hidden
     biases = (
         machine.visible_bias - (after.apply(mean) - before.apply(mean)),
         machine.hidden_bias - (after.apply_transpose(mu) - before.apply_transpose(mu)),
     )
     settled: Machine = eqx.tree_at(lambda m: (m.visible_bias, m.hidden_bias), machine, biases)
-    return settled
+    return settled, Centre(mu, mean + SLIDING * (info.hidden_mean - mean))
 
 
 def _pair(one: Array, other: Array) -> Array:

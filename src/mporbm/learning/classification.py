@@ -103,7 +103,7 @@ def discriminative_gradient(
     `data` are visible states [V, y]. The gradient of the visible bias is zero but for the label.
     """
 
-    def derive(planned: Planned, data: Batch) -> tuple[tuple[Parameters, Array, Array], Array]:
+    def derive(planned: Planned, data: Batch) -> tuple[tuple[Parameters, Array], Array]:
         machine, pull_back = planned
 
         def objective(
@@ -118,12 +118,12 @@ def discriminative_gradient(
         form = machine.coupling.matmul_form(len(data))
         theta = form, machine.visible_bias, machine.hidden_bias
         (form, *biases), (rate, largest) = jax.grad(objective, has_aux=True)(theta)
-        return (Parameters(pull_back(form), *biases), data.mean(data.visible), rate), largest
+        return (Parameters(pull_back(form), *biases), rate), largest
 
-    (ascent, visible_mean, hidden_mean), largest = sum_over_devices(
+    (ascent, hidden_mean), largest = sum_over_devices(
         derive, plan_again, (machine, pull_back), data
     )
-    return ascent, GradientInfo(visible_mean, hidden_mean, largest)
+    return ascent, GradientInfo(hidden_mean, largest)
 
 
 def _log_probability(machine: Machine, data: Batch) -> tuple[Array, tuple[Array, Array]]:

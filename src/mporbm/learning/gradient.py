@@ -96,8 +96,6 @@ def norm(tree: PyTree) -> Array:
 class GradientInfo(eqx.Module):
     """What computing a gradient showed besides."""
 
-    visible_mean: Array
-    """``E_data[V]``, of the visible shape."""
     hidden_mean: Array
     """``E_data[H]``, of the hidden shape."""
     largest_field: Array
@@ -166,22 +164,21 @@ def log_likelihood_gradient(
 
     def difference(
         planned: Planned, positive: Batch, negative: Batch
-    ) -> tuple[tuple[Parameters, Array, Array], Array]:
+    ) -> tuple[tuple[Parameters, Array], Array]:
         machine, pull_back = planned
         phases = [_phase(machine, batch) for batch in (positive, negative)]
-        visible_mean = positive.mean(positive.visible)
         ascent = Parameters(
             pull_back(jax.tree.map(jnp.subtract, *(phase.coupling for phase in phases))),
-            visible_mean - negative.mean(negative.visible),
+            positive.mean(positive.visible) - negative.mean(negative.visible),
             phases[0].hidden_mean - phases[1].hidden_mean,
         )
         largest = jnp.maximum(*(phase.largest_field for phase in phases))
-        return (ascent, visible_mean, phases[0].hidden_mean), largest
+        return (ascent, phases[0].hidden_mean), largest
 
-    (ascent, visible_mean, hidden_mean), largest = sum_over_devices(
+    (ascent, hidden_mean), largest = sum_over_devices(
         difference, plan_again, (machine, pull_back), positive, negative
     )
-    return ascent, GradientInfo(visible_mean, hidden_mean, largest)
+    return ascent, GradientInfo(hidden_mean, largest)
 
 
 def gradient(

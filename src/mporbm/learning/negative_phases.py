@@ -3,8 +3,8 @@
 Each is an ``(init, step)`` pair. ``init(key, machine, n_chains)`` gives the state of the chains;
 ``step(key, machine, state, data)`` moves them and gives the new state and the samples, weighted.
 A phase that is registered can be chosen by its name, in estimators and on the command line. Its
-constructor gets those of `n_gibbs`, `learning_rate`, `bias_rate` and `gauge` that it has parameters
-for; others keep their defaults.
+constructor gets those of `n_gibbs`, `gauge` and, of the plain rule, `learning_rate` and `bias_rate`
+that it has parameters for; others keep their defaults.
 """
 
 from abc import abstractmethod

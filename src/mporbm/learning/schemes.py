@@ -23,7 +23,7 @@ class Factorwise(Scheme):
         machine = eqx.tree_at(lambda m: m.coupling, state.machine, balanced)
         # Offsets in the gauge that was mean something else now.
         chains = algorithm.negative_phase.forget_gauge(state.chains)
-        return LearningState(machine, state.velocity, state.former, chains)
+        return LearningState(machine, state.velocity, state.former, chains, state.centre)
 
 
 @SCHEMES.register("aop")

@@ -11,7 +11,7 @@ from ..machine import Machine, MPOCoupling
 from ..tensor import MPO
 from ..tensor.balance import pad_ranks, trim_ranks
 from .algorithm import Algorithm, LearningState, Scheme, split_for
-from .centring import at_fixed_centre, centred_direction
+from .centring import centre_step, settle
 from .gradient import Batch, Parameters, n_factors, norm, plan_update
 from .monitor import StepInfo, combine_infos
 from .rule import Rates
@@ -43,7 +43,7 @@ class TwoSite(Scheme):
     rank_tolerance: float = eqx.field(static=True, default=0.25)
 
     needs_bonds: ClassVar[bool] = True
-    keeps_gauge: ClassVar[bool] = False
+    can_average: ClassVar[bool] = False
     depends_on_n_iter: ClassVar[bool] = True
 
     def groups(self, machine: Machine) -> tuple[tuple[int, ...], ...]:
@@ -60,7 +60,7 @@ class TwoSite(Scheme):
         sizes = [max(pair) for pair in zip(self.max_ranks or mpo.ranks, mpo.ranks, strict=True)]
         machine = right_canonical(_with_mpo(machine, pad_ranks(mpo, sizes)))
         state = super().init(key, algorithm, machine, n_chains)
-        return LearningState(machine, state.velocity, (), state.chains)
+        return LearningState(machine, state.velocity, (), state.chains, state.centre)
 
     def step(
         self, key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
@@ -74,7 +74,8 @@ class TwoSite(Scheme):
             state, info = _update_bond(bond_key, algorithm, state, data, rates, k)
             infos.append(info)
         machine = right_canonical(state.machine)
-        return LearningState(machine, state.velocity, (), state.chains), combine_infos(infos)
+        state = LearningState(machine, state.velocity, (), state.chains, state.centre)
+        return state, combine_infos(infos)
 
     def end_epoch(self, algorithm: Algorithm, state: LearningState, done: float) -> LearningState:
         """Let ranks fall: strictly from half-time on, as directions need time to matter."""
@@ -83,7 +84,7 @@ class TwoSite(Scheme):
             return state
         rounded = mpo.round(tolerance=min(2.0 * done, 1.0) * self.rank_tolerance).train
         machine = right_canonical(_with_mpo(state.machine, pad_ranks(rounded, mpo.ranks)))
-        return LearningState(machine, state.velocity, state.former, state.chains)
+        return LearningState(machine, state.velocity, state.former, state.chains, state.centre)
 
     def finish(self, machine: Machine) -> Machine:
         """Drop the room that ranks did not use."""
@@ -101,20 +102,19 @@ def _update_bond(
     merged = MPOCoupling(MPO([*cores[:k], pair, *cores[k + 2 :]]))
     planned = plan_update(machine, len(data), (k,), merged)
     chains, ascent, info = algorithm.gradient(key, state.chains, data, planned)
-    direction = centred_direction(planned, ascent, info) if rule.centred else ascent
+    step_info = StepInfo(norm(ascent), info.largest_field)
+    ascent, rates = centre_step(rule, planned, ascent, state.centre, rates)
 
     rate = rates.coupling / (1.0 - rule.momentum)
-    step = (rate * direction.factors[k]).astype(pair.dtype)
+    step = (rate * ascent.factors[k]).astype(pair.dtype)
     moved = rule.decay(pair, rates.coupling) + step
     cores[k], cores[k + 1] = _split(moved, cores[k], cores[k + 1])
     theta, velocity = Parameters.of(machine), state.velocity
-    biases, bias_velocities = rule.move_biases(theta, velocity, direction, rates.bias)
+    biases, bias_velocities = rule.move_biases(theta, velocity, ascent, rates.bias)
     machine = Parameters(tuple(cores), *biases).into(machine)
-    if rule.centred:
-        machine = at_fixed_centre(machine, state.machine.coupling, info)
+    machine, centre = settle(machine, state.machine.coupling, state.centre, info)
     velocity = Parameters(velocity.factors, *bias_velocities)
-    step_info = StepInfo(norm(ascent), info.largest_field)
-    return LearningState(machine, velocity, (), chains), step_info
+    return LearningState(machine, velocity, (), chains, centre), step_info
 
 
 def _merge(left: Array, right: Array) -> Array:

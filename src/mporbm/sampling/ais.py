@@ -23,8 +23,8 @@ from .gibbs import gibbs_step, independent_units
 
 FEWEST_TEMPERATURES, MOST_TEMPERATURES = 1000, 16_000
 """Steps between which annealing chooses, where nothing is said."""
-EFFECTIVE_SHARE = 1 / 8
-"""The share of the chains that is to be effective then."""
+EFFECTIVE_SHARE, FEWEST_EFFECTIVE = 1 / 8, 10.0
+"""The share of the chains that is to be effective then, and the least number of them."""
 
 
 class LogPartition(eqx.Module):
@@ -85,31 +85,47 @@ def log_partition(
     base = machine.visible_bias if base_bias is None else base_bias
     base = check_array("base_bias", base, machine.visible_shape).astype(machine.coupling.dtype)
     number, most = tried
+    enough = min(max(EFFECTIVE_SHARE * n_chains, FEWEST_EFFECTIVE), n_chains / 2)
     while True:
         # As an array: one compiled program for every number of temperatures.
-        forward, backward = _both_ways(key, machine, base, n_chains, jnp.asarray(number))
+        end, forward = _forwards(key, machine, base, n_chains, jnp.asarray(number))
         value, error, size = _summary(forward)
-        if size >= EFFECTIVE_SHARE * n_chains or number >= most:
+        if size >= enough or number >= most:
             break
         number *= 2
+    backward = _backwards(key, machine, base, end, forward, jnp.asarray(number))
     base_value = float(_base_log_partition(machine, base))
     return LogPartition(base_value + value, error, size, base_value - _summary(backward)[0])
 
 
 @eqx.filter_jit
-def _both_ways(
+def _forwards(
     key: RandomKey,
     machine: Machine,
     base: Float[Array, "..."],
     n_chains: int,
     n_temperatures: Int[Array, ""],
-) -> tuple[Float[Array, " chains"], Float[Array, " chains"]]:
-    """The logarithms of the weights of the chains forwards and backwards."""
+) -> tuple[Float[Array, "chains ..."], Float[Array, " chains"]]:
+    """The ends of the chains from the base to the machine, and the logarithms of their weights."""
     machine = machine.planned(n_chains, MANY_USES)
-    start_key, forward_key, choice_key, mix_key, backward_key = jax.random.split(key, 5)
+    start_key, forward_key, *_ = jax.random.split(key, 5)
     start = independent_units(start_key, _between(machine, base, 0.0), (n_chains,))
-    end, forward = _anneal(forward_key, machine, base, start, n_temperatures, reverse=False)
+    return _anneal(forward_key, machine, base, start, n_temperatures, reverse=False)
 
+
+@eqx.filter_jit
+def _backwards(
+    key: RandomKey,
+    machine: Machine,
+    base: Float[Array, "..."],
+    end: Float[Array, "chains ..."],
+    forward: Float[Array, " chains"],
+    n_temperatures: Int[Array, ""],
+) -> Float[Array, " chains"]:
+    """The logarithms of the weights of chains from the machine to the base."""
+    n_chains = len(end)
+    machine = machine.planned(n_chains, MANY_USES)
+    *_, choice_key, mix_key, backward_key = jax.random.split(key, 5)
     # Samples of the machine: the ends of the forward chains by their weights, which then move on.
     chosen = end[jax.random.categorical(choice_key, forward, shape=(n_chains,))]
     chosen = jax.lax.fori_loop(
@@ -118,8 +134,7 @@ def _both_ways(
         lambda k, v: gibbs_step(jax.random.fold_in(mix_key, k), machine, v),
         chosen,
     )
-    _, backward = _anneal(backward_key, machine, base, chosen, n_temperatures, reverse=True)
-    return forward, backward
+    return _anneal(backward_key, machine, base, chosen, n_temperatures, reverse=True)[1]
 
 
 def _anneal(

@@ -123,9 +123,10 @@ def _load(
         # Before the arrays: those of other settings have other names and shapes.
         _check_identity(path, header["identity"], identity)
         present = header["present"]
-        # The best machine may not be there yet; without a state there is nothing to go on from.
-        if not isinstance(present, list) or "state" not in present:
-            raise KeyError("state")
+        # The best machine may not be there yet; without the others there is nothing to go on from.
+        needed = {root for root, template in templates.items() if template is not None} - {"best"}
+        if not isinstance(present, list) or not needed.issubset(present):
+            raise KeyError(*sorted(needed))
         trees = {
             root: _filled(path, root, template, arrays) if root in present else None
             for root, template in templates.items()

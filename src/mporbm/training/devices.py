@@ -115,7 +115,7 @@ class Team:
 
         same: LearningState = jax.tree.map(lambda _: along(REPLICATED), state)
         chains = jax.tree.map(along, phase.chain_axes(state.chains))
-        return LearningState(same.machine, same.velocity, same.former, chains)
+        return LearningState(same.machine, same.velocity, same.former, chains, same.centre)
 
     def _put(self, value: AnyArray | np.generic, *axes: str | None) -> Array:
         if isinstance(value, Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):

@@ -84,7 +84,7 @@ class Training:
         self.source, self.validation, self.config = source, validation, config
         self.key = _own_key(jax.random.key(seed))
         self.state = _init(algorithm, self.key, machine, config.batch_size)
-        averages = algorithm.rule.centred and algorithm.scheme.keeps_gauge
+        averages = algorithm.rule.centred and algorithm.scheme.can_average
         self.average = Average.begin(machine) if averages else None
         if continued is not None and _alike(continued, (self.state, self.average)):
             self.state, self.average = continued
@@ -266,8 +266,14 @@ class Training:
         machine = self.state.machine if self.average is None else self.average.machine
         objective = self.algorithm.objective
         seen = objective.watch(machine, jax.device_put(self._watched), self._units)
+        largest = float(seen.largest_field)
+        if machine is not self.state.machine:
+            learning = objective.watch(
+                self.state.machine, jax.device_put(self._watched), self._units
+            )
+            largest = max(largest, float(learning.largest_field))
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
-        if not float(seen.largest_field) < 0.5 * float(self._field_limit):
+        if not largest < 0.5 * float(self._field_limit):
             return False
         entry: checkpoint.Entry = {
             "epoch": progress.epoch + 1,
