@@ -102,6 +102,19 @@ def test_a_step_is_as_long_as_the_rate(kind, scheme, rng):
     assert log_likelihood(state.machine, data) > log_likelihood(machine, data)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_square_of_a_shared_step_is_the_mean_over_its_factors(kind, rng):
+    machine, data = tiny_machine(kind, scale=0.7), data_batch(rng)
+    centre, every = Centre.begin(machine), range(len(machine.coupling.factors))
+
+    def square(moved):
+        _, rates = direction_of(machine, data, moved, centre)
+        return float(rates.coupling) ** -2
+
+    alone = [square((k,)) for k in every]
+    assert_allclose(square(tuple(every)), np.mean(alone), rtol=1e-8)
+
+
 def test_weight_decay_is_a_part_of_the_step(rng):
     """However strong it is, a step is no longer than the rate."""
     machine, data = tiny_machine("mpo", scale=0.7), data_batch(rng)
