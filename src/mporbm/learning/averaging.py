@@ -6,8 +6,8 @@ what they have learnt, and their mean is better than any of them. After n batche
 ``mean <- mean + w (theta - mean),  w = (1 + s) / (n + s),  s = 9``,
 
 which averages over about the last tenth of them, however many there are (Shamir & Zhang 2013).
-Factors are averaged themselves: their gauge drifts slowly, as the gauge that steps are taken in
-does not matter. Where it is changed at once the mean begins anew.
+Factors are averaged as they are, because their gauge hardly changes from batch to batch. Where
+factors are balanced anew the mean begins again.
 """
 
 import equinox as eqx

@@ -79,12 +79,11 @@ def log_partition(
         16,000 until an eighth of the chains is effective.
     """
     n_chains = check_integer("n_chains", n_chains, minimum=2)
-    tried = FEWEST_TEMPERATURES, MOST_TEMPERATURES
+    number, most = FEWEST_TEMPERATURES, MOST_TEMPERATURES
     if n_temperatures is not None:
-        tried = (check_integer("n_temperatures", n_temperatures),) * 2
+        number = most = check_integer("n_temperatures", n_temperatures)
     base = machine.visible_bias if base_bias is None else base_bias
     base = check_array("base_bias", base, machine.visible_shape).astype(machine.coupling.dtype)
-    number, most = tried
     enough = min(max(EFFECTIVE_SHARE * n_chains, FEWEST_EFFECTIVE), n_chains / 2)
     while True:
         # As an array: one compiled program for every number of temperatures.
