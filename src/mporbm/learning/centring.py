@@ -29,9 +29,9 @@ SLIDING = 0.01
 class Centre(eqx.Module):
     """The offsets mu and lambda.
 
-    Both are known before a batch is seen: offsets by its own means would bias its gradient. mu stays
-    at the means of independent units with the bias that learning starts with, which are the base
-    rates of the data unless the start is random; lambda follows the hidden means of the data.
+    Both are known before a batch is seen: offsets by its own means would bias its gradient. mu
+    stays at the means of independent units with the bias that learning starts with, which are the
+    base rates of the data unless the start is random; lambda follows the hidden means of the data.
     """
 
     visible: Array
