@@ -2,9 +2,11 @@
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
 from ..machine import Machine
@@ -58,3 +60,10 @@ def independent_units(
     """Draw visible states ``(*leading, *visible_shape)`` of the machine without hidden layer."""
     shape = (*leading, *machine.visible_shape)
     return machine.visible_units.sample(key, jnp.broadcast_to(machine.visible_bias, shape))
+
+
+def between(machine: Machine, base_bias: Float[Array, "*visible"], b: ArrayLike) -> Machine:
+    """The machine with the visible bias ``(1 - b) B_0 + b B`` of an inverse temperature b."""
+    bias = base_bias + b * (machine.visible_bias - base_bias)
+    moved: Machine = eqx.tree_at(lambda m: m.visible_bias, machine, bias)
+    return moved

@@ -10,7 +10,7 @@ from ..machine import Machine
 from ..machine.hash_rng import hash_split
 from ..tensor.arrays import RandomKey
 from ..tensor.check import check_integer
-from .gibbs import gibbs_step, independent_units
+from .gibbs import between, gibbs_step, independent_units
 
 
 class TemperingState(eqx.Module):
@@ -35,12 +35,17 @@ class Tempering(eqx.Module):
     summed out, the exchange of V and V' at b and b' is accepted with probability
 
     ``min(1, p_b(V') p_b'(V) / (p_b(V) p_b'(V')))``.
+
+    With a `base_bias` B_0, the base rates of the data, the visible bias is ``(1 - b) B_0 + b B``;
+    by default it is B at every temperature.
     """
 
     n_temperatures: int = eqx.field(static=True)
+    base_bias: Float[Array, "..."] | None = None
 
-    def __init__(self, n_temperatures: int = 10):
+    def __init__(self, n_temperatures: int = 10, base_bias: Float[Array, "..."] | None = None):
         self.n_temperatures = check_integer("n_temperatures", n_temperatures, minimum=2)
+        self.base_bias = base_bias
 
     @property
     def inverse_temperatures(self) -> Float[Array, " temperatures"]:
@@ -49,7 +54,8 @@ class Tempering(eqx.Module):
 
     def init(self, key: RandomKey, machine: Machine, n_chains: int) -> TemperingState:
         """Start chains as independent units, which is exact for the hottest."""
-        visible = independent_units(key, machine, (self.n_temperatures, n_chains))
+        hottest = between(machine, self._base(machine), 0.0)
+        visible = independent_units(key, hottest, (self.n_temperatures, n_chains))
         return TemperingState(visible, jnp.zeros((), jnp.int32))
 
     def step(
@@ -57,8 +63,8 @@ class Tempering(eqx.Module):
     ) -> tuple[TemperingState, TemperingInfo]:
         """Take a Gibbs step at every temperature, then exchange states between neighbours."""
         gibbs_key, exchange_key = hash_split(key)
-        b = self.inverse_temperatures.astype(machine.coupling.dtype)
-        visible = jax.vmap(lambda key, v, b: gibbs_step(key, machine, v, b))(
+        b, base = self.inverse_temperatures.astype(machine.coupling.dtype), self._base(machine)
+        visible = jax.vmap(lambda key, v, b: gibbs_step(key, between(machine, base, b), v, b))(
             hash_split(gibbs_key, self.n_temperatures), state.visible, b
         )
         source, acceptance = self._exchange(exchange_key, machine, visible, b, state.n_steps % 2)
@@ -80,17 +86,21 @@ class Tempering(eqx.Module):
         field = jax.vmap(machine.hidden_field)(visible)
         colder = jnp.minimum(jnp.arange(self.n_temperatures) + 1, self.n_temperatures - 1)
 
-        def score(b: Array, field: Array) -> Array:
-            """``log p_b(V) + log Z_b``, but for <V, B>, which cancels in an exchange."""
-            b = b.reshape(-1, *(1,) * (field.ndim - 1))
-            terms = machine.hidden_units.log_partition(b * field)
-            return terms.sum(axis=tuple(range(2, field.ndim)))
+        tilt = machine.visible_bias - self._base(machine)
+        pull = (visible * tilt).sum(axis=tuple(range(2, visible.ndim)))
+
+        def score(b: Array, field: Array, pull: Array) -> Array:
+            """``log p_b(V) + log Z_b``, but for <V, B_0>, which cancels in an exchange."""
+            terms = machine.hidden_units.log_partition(
+                b.reshape(-1, *(1,) * (field.ndim - 1)) * field
+            )
+            return terms.sum(axis=tuple(range(2, field.ndim))) + b[:, None] * pull
 
         log_ratio = (
-            score(b, field[colder])
-            + score(b[colder], field)
-            - score(b, field)
-            - score(b[colder], field[colder])
+            score(b, field[colder], pull[colder])
+            + score(b[colder], field, pull)
+            - score(b, field, pull)
+            - score(b[colder], field[colder], pull[colder])
         )
         # Entry t stands for the pair (t, t + 1); the last one has no partner.
         active = (jnp.arange(self.n_temperatures) % 2 == parity).at[-1].set(False)
@@ -99,3 +109,6 @@ class Tempering(eqx.Module):
         received = jnp.roll(accepted, 1, axis=0)
         source = jnp.arange(self.n_temperatures)[:, None] + accepted - received
         return source, accepted.sum() / (jnp.maximum(active.sum(), 1) * n_chains)
+
+    def _base(self, machine: Machine) -> Float[Array, "..."]:
+        return machine.visible_bias if self.base_bias is None else self.base_bias

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..tensor.arrays import AnyArray
 from .rows import PackedBits, Stored, StoredRows, file_behind, release, unpacked
 
+BLOCK_BATCHES = 64
+"""The most batches of a block: the trajectory is followed from block to block."""
 BLOCK_BYTES = 2**24
 """The most data of one block that comes from a file or a stream."""
 RESIDENT_BYTES = 2**28
@@ -81,10 +83,12 @@ class ArraySource:
 
         With a `share` only those places of every batch are read.
         """
-        n_batches = per_block = self.n_batches(batch_size)
+        n_batches = self.n_batches(batch_size)
+        most = BLOCK_BATCHES
         if not self.resident:
             row_bytes = max(self.rows.nbytes // len(self.rows), 1)
-            per_block = min(n_batches, max(BLOCK_BYTES // (row_bytes * batch_size), 1))
+            most = min(most, max(BLOCK_BYTES // (row_bytes * batch_size), 1))
+        per_block = -(-n_batches // -(-n_batches // most))
         size, shape = per_block * batch_size, (per_block, batch_size)
         order = self._order(rng, size, batch_size)
         for start in range(skip * size, len(order), size):
