@@ -48,6 +48,15 @@ class CodedModel:
             return samples
         return self.coding.transform(samples.reshape(len(samples), -1))
 
+    def comparable(self, path: str, samples: np.ndarray) -> np.ndarray:
+        """Return samples of a file as the machine can draw them: bits, if each value is one."""
+        from ..estimators import Binarize
+
+        values = reshaped(path, samples, (len(samples), *self.shape), "the model has learnt from")
+        if not isinstance(self.coding, Binarize):
+            return values
+        return np.asarray(self.encode(values)).reshape(values.shape)
+
     def encode_mask(self, mask: np.ndarray) -> np.ndarray:
         """Return what is known of samples as what is known of units."""
         if self.coding is None:
