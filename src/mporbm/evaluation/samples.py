@@ -229,14 +229,15 @@ def class_coverage(data: Array, labels: Array, samples: Array, seed: int = 0) ->
         classes,
         expected,
         found,
-        distance=float(_total_variation(expected, found)),
-        expected_distance=float(np.mean(_total_variation(*simulated))),
-        reference_distance=float(_total_variation(expected, shares(data[again], again))),
+        distance=_total_variation(expected, found),
+        expected_distance=_total_variation(*simulated),
+        reference_distance=_total_variation(expected, shares(data[again], again)),
     )
 
 
-def _total_variation(first: Array, second: Array) -> Array:
-    return 0.5 * np.asarray(np.abs(first - second).sum(axis=-1))
+def _total_variation(first: Array, second: Array) -> float:
+    """Compute the distance of shares (n_classes,), or the mean one of several pairs of them."""
+    return 0.5 * float(np.abs(first - second).sum(axis=-1).mean())
 
 
 def _draw(rng: np.random.Generator, n: int, size: int) -> Array:
