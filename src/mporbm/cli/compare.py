@@ -2,19 +2,16 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
+from rich.table import Table
 
+from ..evaluation.samples import Agreement, SampleMeasures, measure_samples
 from . import files
 from .coded_model import CodedModel
 from .options import Data, Force, Model, Report, Seed
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from ..evaluation.samples import Agreement, SampleMeasures
 
 
 def compare(
@@ -60,21 +57,19 @@ def compare(
     DATA should be others than the model has learnt from. Samples are compared in the coding of the
     model.
     """
-    from ..evaluation.samples import measure_samples
-
     files.check_figure(picture, force)
+    if samples is None and n_samples < 2:
+        raise ValueError(f"n_samples={n_samples}: expected at least 2 to compare.")
     given = files.read_whole(data)
     classes = None if labels is None else files.read_labels(labels, len(given))
     read = None if samples is None else files.read_whole(samples)
     coded = CodedModel(model, report.shown)
-    with files.blamed(X=data):
-        real = coded.comparable(data, given)
+    real = coded.comparable(data, given)
     if read is None:
         states = coded.estimator.sample(n_samples, n_gibbs, random_state=seed)
         read = coded.decode(states, coded.is_binary)
     source = samples or "n_samples"
-    with files.blamed(X=source):
-        drawn = coded.comparable(source, read)
+    drawn = coded.comparable(source, read)
     with report.busy("neighbours"), files.blamed(data=data, samples=source):
         found = measure_samples(real, drawn, classes, seed or 0)
     if picture is not None:
@@ -85,10 +80,10 @@ def compare(
     report.finish(facts, _table(found), f"{len(drawn)} samples, {len(real)} of the data")
 
 
-def _facts(found: "SampleMeasures") -> dict[str, object]:
+def _facts(found: SampleMeasures) -> dict[str, object]:
     """All numbers as JSON has them, which knows no NaN."""
 
-    def plain(agreement: "Agreement") -> dict[str, float | None]:
+    def plain(agreement: Agreement) -> dict[str, float | None]:
         numbers = agreement._asdict().items()
         return {
             name: value if math.isfinite(value) else None
@@ -113,10 +108,8 @@ def _facts(found: "SampleMeasures") -> dict[str, object]:
     return facts
 
 
-def _table(found: "SampleMeasures") -> "Table":
+def _table(found: SampleMeasures) -> Table:
     """Lay out each measure beside what it would be for exact samples."""
-    from rich.table import Table
-
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("measure", "samples", "exact samples"):
         table.add_column(name)

@@ -50,7 +50,7 @@ class Agreement(NamedTuple):
     slope: float
     """The slope of y over x by least squares: below 1 if samples vary less than the data."""
     reference_correlation: float
-    """The correlation between two parts of the data, which samples can at best reach."""
+    """The correlation between two parts of the data, which exact samples would reach."""
     reference_slope: float
     """The slope between two parts of the data."""
 

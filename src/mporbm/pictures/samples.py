@@ -41,13 +41,14 @@ def sample_comparison(data: ArrayLike, samples: ArrayLike, measures: SampleMeasu
     numbers, _ = nearest(known, drawn)
     neighbours = style.check_images("data", known[numbers[:, 0]])
     n_charts = 2 if measures.classes is None else 3
+    tall_charts = CHART[1] + (_upright_height(measures.classes) if measures.classes else 0.0)
     margin = max(style.text_width(name, style.NORMAL) for name in ROWS) + 0.15
     width = CHART[0] * n_charts
     tile = min((width - margin) / N_DRAWN, style.LARGEST)
     tall = tile * style.tile_aspect(pixel_shape(drawn.shape[1:]))
     below = len(ROWS) * (tall + style.GAP) + 0.1
-    figure = Figure(figsize=(width, CHART[1] + below), layout="constrained")
-    halves = figure.subfigures(2, 1, squeeze=False, height_ratios=(CHART[1], below))[:, 0]
+    figure = Figure(figsize=(width, tall_charts + below), layout="constrained")
+    halves = figure.subfigures(2, 1, squeeze=False, height_ratios=(tall_charts, below))[:, 0]
     charts = halves[0].subplots(1, n_charts, squeeze=False)[0]
     _draw_agreement(charts[0], measures.means, "means of units")
     _draw_agreement(charts[1], measures.covariances, "covariances of pairs")
@@ -57,7 +58,7 @@ def sample_comparison(data: ArrayLike, samples: ArrayLike, measures: SampleMeasu
     axes = halves[1].subplots(len(ROWS), N_DRAWN, squeeze=False)
     limits = style.grey_limits(np.concatenate([drawn, neighbours]))
     for line, name, batch in zip(axes, ROWS, (drawn, neighbours), strict=True):
-        draw_images(line[: len(batch)], batch, np.isnan(batch), limits, "gray_r")
+        draw_images(list(line[: len(batch)]), batch, np.isnan(batch), limits, "gray_r")
         line[0].set_ylabel(name, rotation=0, ha="right", va="center")
         for axis in line[len(batch) :]:
             axis.set_axis_off()
@@ -66,8 +67,8 @@ def sample_comparison(data: ArrayLike, samples: ArrayLike, measures: SampleMeasu
 
 def _draw_agreement(axis: Axes, found: Agreement, title: str) -> None:
     """Draw statistics of samples over those of the data, on one scale."""
-    both = np.concatenate([found.data, found.samples, [0.0]])
-    low, high = float(both.min()), float(both.max())
+    both = np.concatenate([found.data, found.samples])
+    low, high = (float(both.min()), float(both.max())) if len(both) else (0.0, 0.0)
     room = 0.04 * (high - low) or 0.5
     ends = (low - room, high + room)
     axis.plot(ends, ends, color=style.QUIET, linewidth=0.8, linestyle="--", zorder=3)
@@ -84,7 +85,6 @@ def _draw_agreement(axis: Axes, found: Agreement, title: str) -> None:
             rasterized=True,
         )
     axis.set(xlim=ends, ylim=ends, xlabel="data", ylabel="samples")
-    axis.set_box_aspect(1.0)
     numbers = f"correlation {found.correlation:.3f}, slope {found.slope:.3f}"
     axis.set_title(f"{title}\n{numbers}", loc="left", fontsize=style.NORMAL)
     style.tidy(axis)
@@ -99,16 +99,20 @@ def _draw_classes(axis: Axes, found: ClassCoverage) -> None:
     ):
         color = style.COLORS[0 if side < 0 else 1]
         axis.bar(places + side, 100.0 * shares, 0.4, color=color, label=name)
-    names = [str(name) for name in found.classes]
-    if len(names) <= MOST_NAMES:
-        room = 0.8 * CHART[0] / len(names)
-        wide = max(style.text_width(name, style.NORMAL) for name in names) > room
-        axis.set_xticks(places, names, rotation=90 if wide else 0)
+    if len(places) <= MOST_NAMES:
+        rotation = 90 if _upright_height(found) else 0
+        axis.set_xticks(places, [str(name) for name in found.classes], rotation=rotation)
     top = 100.0 * float(max(found.data_shares.max(), found.sample_shares.max()))
     axis.set(ylim=(0.0, 1.25 * top), xlabel="class", ylabel="share (%)")
-    axis.set_box_aspect(1.0)
     numbers = f"distance {found.distance:.3f}, by chance {found.expected_distance:.3f}"
     axis.set_title(f"shares of classes\n{numbers}", loc="left", fontsize=style.NORMAL)
     axis.legend(loc="upper right", frameon=False, fontsize=style.SMALL, ncols=2)
     style.tidy(axis)
     axis.grid(visible=False, axis="x")
+
+
+def _upright_height(found: ClassCoverage) -> float:
+    """The inches that names of classes take below a chart; 0 if they have room side by side."""
+    longest = max(style.text_width(str(name), style.NORMAL) for name in found.classes)
+    is_wide = longest > 0.7 * CHART[0] / len(found.classes)
+    return longest if is_wide and len(found.classes) <= MOST_NAMES else 0.0
