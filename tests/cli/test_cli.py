@@ -585,6 +585,7 @@ COMMANDS = {
     "denoise": ["{model}", "{data}", "-o", "{out}.npy"],
     "sample": ["{model}", "-o", "{out}.npy", "-n", "40"],
     "score": ["{model}", "{data}", "-o", "{out}.npy"],
+    "compare": ["{model}", "{data}", "-n", "40", "--n-gibbs", "2", "--picture", "{out}.png"],
     "inspect": ["{model}"],
     "compress": ["{model}", "-o", "{out}.safetensors", "--rank", "1"],
     "draw": ["{model}", "-o", "{out}.png"],

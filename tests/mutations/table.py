@@ -95,6 +95,11 @@ SAMPLING = [
     Mutation("sampling/evidence.py", "machine.resampled_field(key, visible) + evidence.field", "machine.resampled_field(key, visible)"),
     Mutation("sampling/evidence.py", "(number - burn_in + 1)", "(number + 1)"),
     Mutation("sampling/evidence.py", "(mean - average) * (mean - moved)", "(mean - average) * (mean - average)"),
+    Mutation("evaluation/samples.py", "+ 0.5 * equal.mean()", "+ equal.mean()"),
+    Mutation("evaluation/samples.py", "n_shared + 2 * (total - n_mutual)", "n_shared + (total - n_mutual)"),
+    Mutation("evaluation/samples.py", "outside[:, 0] + (1 - kind) * n)", "outside[:, 0] + kind * n)"),
+    Mutation("evaluation/samples.py", "shares(data[again], again)", "shares(data[again])"),
+    Mutation("evaluation/neighbours.py", "own = left_out[part] - others.start", "own = left_out[part]"),
 ]
 
 LEARNING = [

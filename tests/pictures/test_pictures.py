@@ -15,11 +15,13 @@ from sklearn.linear_model import LinearRegression
 
 import strategies
 from mporbm import MPORBM
+from mporbm.evaluation.samples import measure_samples
 from mporbm.machine import DenseCoupling
 from mporbm.pictures import (
     rank_error_curve,
     rank_error_panels,
     receptive_fields,
+    sample_comparison,
     sample_grid,
     setting_curves,
     setting_scatter,
@@ -582,3 +584,69 @@ def test_bad_input_is_named(call, error, message):
 def test_no_history_is_told(model):
     with pytest.raises(ValueError, match=r"model: .*MPORBM with an empty history_; call fit"):
         training_curves(model.compress(rank=1))
+
+
+# Samples beside data
+
+
+def test_samples_stand_above_their_nearest_neighbours():
+    data = RNG.random((30, 4, 3))
+    samples = data[::-2] + 0.01 * RNG.random((15, 4, 3))
+    labels = np.array(["a", "b", "c"])[np.arange(30) % 3]
+    found = measure_samples(data, samples, labels)
+    figure = draw(sample_comparison(data, samples, found))
+    means, pairs, classes, *tiles = figure.axes
+    for axis, name, agreement in (
+        (means, "means of units", found.means),
+        (pairs, "covariances of pairs", found.covariances),
+    ):
+        numbers = f"correlation {agreement.correlation:.3f}, slope {agreement.slope:.3f}"
+        assert axis.get_title(loc="left") == f"{name}\n{numbers}"
+        assert (axis.get_xlabel(), axis.get_ylabel()) == ("data", "samples")
+        # Every statistic is counted in one place.
+        (places,) = axis.collections
+        assert places.get_array().sum() == len(agreement.data)
+        assert axis.get_xlim() == axis.get_ylim()
+    heights = np.array([bar.get_height() for bar in classes.patches])
+    expected = np.concatenate([found.classes.data_shares, found.classes.sample_shares])
+    assert_allclose(heights, 100.0 * expected)
+    assert [label.get_text() for label in classes.get_xticklabels()] == ["a", "b", "c"]
+    assert len(tiles) == 24
+    for k in range(12):
+        assert_array_equal(drawn(tiles[k]), samples[k])
+        assert_array_equal(drawn(tiles[12 + k]), data[::-2][k])
+    assert (tiles[0].get_ylabel(), tiles[12].get_ylabel()) == ("samples", "nearest")
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (4, 6, 3), (2, 3, 4)])
+def test_samples_without_labels_and_of_any_shape(shape):
+    data, samples = RNG.random((20, *shape)), RNG.random((5, *shape))
+    figure = draw(sample_comparison(data, samples, measure_samples(data, samples)))
+    assert len([axis for axis in figure.axes if axis.get_xlabel() == "data"]) == 2
+    assert len([axis for axis in figure.axes if axis.images]) == 10
+
+
+@pytest.mark.parametrize(("n_classes", "n_names"), [(12, 12), (40, None)])
+def test_nothing_of_a_comparison_overlaps(n_classes, n_names):
+    """Texts of one kind do not touch, and stay in the figure."""
+    data, samples = RNG.random((200, 6, 6)), RNG.random((50, 6, 6))
+    labels = np.array([f"class {k % n_classes}" for k in range(200)])
+    figure = draw(sample_comparison(data, samples, measure_samples(data, samples, labels)))
+    classes = figure.axes[2]
+    # Ticks beyond the limits are not drawn.
+    low, high = classes.get_xlim()
+    names = [name for name in classes.get_xticklabels() if low <= name.get_position()[0] <= high]
+    assert n_names is None or len(names) == n_names
+    titles = [axis.title for axis in figure.axes] + [axis._left_title for axis in figure.axes[:3]]
+    shown = [t for t in (*names, *titles) if t.get_text()]
+    boxes = [text.get_window_extent() for text in shown]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+    width, height = figure.bbox.size
+    assert all(b.x0 >= 0 and b.x1 <= width and b.y0 >= 0 and b.y1 <= height for b in boxes)
+
+
+def test_other_samples_than_those_measured_are_refused():
+    data = RNG.random((20, 4, 4))
+    found = measure_samples(data, data)
+    with pytest.raises(ValueError, match=r"samples: expected images of shape \(4, 4\).*\(4, 3\)"):
+        sample_comparison(data, data[:, :, :3], found)

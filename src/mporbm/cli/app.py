@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from ..extras import MissingExtraError
-from . import fit, infer, model, processes, sweep
+from . import compare, fit, infer, model, processes, sweep
 from .files import one_line
 from .options import flattened
 
 COMMANDS = (
     *(fit.fit, infer.transform, infer.complete, infer.denoise, infer.sample, infer.score),
-    *(model.inspect, model.compress, model.draw, sweep.sweep, processes.launch),
+    *(compare.compare, model.inspect, model.compress, model.draw, sweep.sweep, processes.launch),
 )
 
 

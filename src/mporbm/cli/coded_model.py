@@ -48,6 +48,22 @@ class CodedModel:
             return samples
         return self.coding.transform(samples.reshape(len(samples), -1))
 
+    def comparable(self, path: str, samples: np.ndarray) -> np.ndarray:
+        """Return samples of a file as the machine can draw them: bits, if each value is one.
+
+        Values that the machine cannot have are refused.
+        """
+        from ..estimators import Binarize
+        from ..estimators.inputs import check_values
+
+        values = reshaped(path, samples, (len(samples), *self.shape), "the model has learnt from")
+        with files.blamed(X=path):
+            coded = self.encode(values)
+            if self.coding is None:
+                check_values(values, self.estimator.visible_units)
+        is_bits = isinstance(self.coding, Binarize)
+        return np.asarray(coded).reshape(values.shape) if is_bits else values
+
     def encode_mask(self, mask: np.ndarray) -> np.ndarray:
         """Return what is known of samples as what is known of units."""
         if self.coding is None:

@@ -1,4 +1,4 @@
-"""1-nearest-neighbour classification, as in all of the paper's experiments (K-NN with K = 1)."""
+"""Nearest neighbours: 1-NN classification, as in all of the paper's experiments, and k of them."""
 
 from typing import Literal
 
@@ -23,6 +23,49 @@ def classify(
         part = slice(start, start + BLOCK)
         nearest[part] = np.argmax(_likeness(asked[part], known, distance), axis=1)
     return np.asarray(labels[nearest])
+
+
+def nearest(
+    train: Array, samples: Array, k: int = 1, left_out: Array | None = None
+) -> tuple[Array, Array]:
+    """Find the k nearest training samples of each sample, the nearest first.
+
+    Blocks of samples meet blocks of training samples, so that memory is bounded. Of training
+    samples that are equally near the first comes first; distances of whole numbers, such as the
+    Hamming distance of binary samples, are exact.
+
+    Parameters
+    ----------
+    left_out
+        For each sample the number of a training sample that cannot be its neighbour: itself.
+
+    Returns
+    -------
+    numbers, distances
+        The numbers of the neighbours, and squared Euclidean distances from them, both (n, k).
+    """
+    known, asked = _rows(train), _rows(samples)
+    numbers = np.zeros((len(asked), k), np.intp)
+    scores = np.full((len(asked), k), -np.inf)
+    for part in _slices(len(asked), BLOCK):
+        for others in _slices(len(known), 4 * BLOCK):
+            found = _likeness(asked[part], known[others], "euclidean")
+            rows = np.arange(len(found))
+            if left_out is not None:
+                own = left_out[part] - others.start
+                here = (own >= 0) & (own < found.shape[1])
+                found[rows[here], own[here]] = -np.inf
+            # The best ones so far come first.
+            candidates = np.tile(np.arange(-k, found.shape[1]) + others.start, (len(rows), 1))
+            candidates[:, :k] = numbers[part]
+            found = np.hstack([scores[part], found])
+            for rank in range(k):
+                best = np.argmax(found, axis=1)
+                numbers[part, rank] = candidates[rows, best]
+                scores[part, rank] = found[rows, best]
+                found[rows, best] = -np.inf
+    squares = np.concatenate([_squares(asked[part]) for part in _slices(len(asked), BLOCK)])
+    return numbers, np.maximum(squares[:, None] - 2.0 * scores, 0.0)
 
 
 def error_rate(predicted: Array, labels: Array) -> float:
@@ -53,6 +96,16 @@ def majority_label(labels: Array) -> np.generic:
 
 def _rows(samples: Array) -> Array:
     return np.asarray(samples).reshape(len(samples), -1)
+
+
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _squares(rows: Array) -> Array:
+    values = rows.astype(np.float64)
+    squares: Array = np.einsum("ij,ij->i", values, values)
+    return squares
 
 
 def _likeness(asked: Array, known: Array, distance: Distance) -> Array:

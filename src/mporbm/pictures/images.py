@@ -44,8 +44,8 @@ def sample_grid(
     batch = style.check_images("images", images)
     n_columns = check_integer("n_columns", n_columns)
     margin = 0.0 if title is None else 0.35
-    figure, axes = style.grid(len(batch), n_columns, _pixels(batch.shape[1:]), (0.0, margin))
-    _draw(axes, batch, np.isnan(batch), style.grey_limits(batch), cmap)
+    figure, axes = style.grid(len(batch), n_columns, pixel_shape(batch.shape[1:]), (0.0, margin))
+    draw_images(axes, batch, np.isnan(batch), style.grey_limits(batch), cmap)
     if title is not None:
         figure.suptitle(title)
         figure.set_figwidth(max(figure.get_figwidth(), style.text_width(title, 12.0) + 0.2))
@@ -88,16 +88,16 @@ def strips(
     first = next(iter(batches.values()))
     n_images, limits = len(first), style.grey_limits(np.stack(list(batches.values())))
     margin = max(style.text_width(name, style.NORMAL) for name in batches) + 0.1
-    pixels = _pixels(first.shape[1:])
+    pixels = pixel_shape(first.shape[1:])
     figure, axes = style.grid(len(batches) * n_images, n_images, pixels, (margin, 0.0))
     for k, (name, batch) in enumerate(batches.items()):
         line = axes[k * n_images : (k + 1) * n_images]
-        _draw(line, batch, unknown[name], limits, cmap)
+        draw_images(line, batch, unknown[name], limits, cmap)
         line[0].set_ylabel(name, rotation=0, ha="right", va="center")
     return figure
 
 
-def _draw(
+def draw_images(
     axes: Sequence[Axes],
     batch: style.Picture,
     unknown: NDArray[np.bool_],
@@ -121,7 +121,7 @@ def _draw(
             style.draw_tile(axis, shown, grey, limits)
 
 
-def _pixels(shape: Sequence[int]) -> tuple[int, int]:
+def pixel_shape(shape: Sequence[int]) -> tuple[int, int]:
     """Rows and columns of an image as it is drawn."""
     if style.is_color(shape):
         return shape[0], shape[1]

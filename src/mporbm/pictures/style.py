@@ -154,7 +154,7 @@ def draw_tile(
     low, high = limits or (None, None)
     # Vector formats then keep the pixels as they are.
     drawn = axis.imshow(picture, cmap, aspect="auto", interpolation="none", vmin=low, vmax=high)
-    axis.set_box_aspect(_aspect(picture.shape))
+    axis.set_box_aspect(tile_aspect(picture.shape))
     axis.set(xticks=[], yticks=[])
     axis.spines[:].set(color=RIM, linewidth=0.5)
     return drawn
@@ -171,13 +171,13 @@ def grid(
     n_columns = min(n_columns, n_tiles)
     n_rows = -(-n_tiles // n_columns)
     width = min(max(PAGE / n_columns, SMALLEST), LARGEST)
-    height = width * _aspect(shape)
+    height = width * tile_aspect(shape)
     size = (n_columns * (width + GAP) + margins[0], n_rows * (height + GAP) + margins[1])
     figure = Figure(figsize=size, layout="compressed")
     cells = figure.add_gridspec(n_rows, n_columns)
     return figure, [figure.add_subplot(cells[divmod(k, n_columns)]) for k in range(n_tiles)]
 
 
-def _aspect(shape: Sequence[int]) -> float:
+def tile_aspect(shape: Sequence[int]) -> float:
     """Height by width of the tile of an image."""
     return min(max(shape[0] / shape[1], 1.0 / LONGEST), LONGEST)
