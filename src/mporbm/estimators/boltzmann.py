@@ -342,7 +342,10 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             checkpoint_interval=self.checkpoint_interval,
             shuffle=not is_partial,
         )
-        return Specification(machine, algorithm, rates, config, seed, self._identity())
+        base = getattr(self, "base_bias_", None)
+        if base is not None and base.shape != tuple(machine.visible_shape):
+            base = None
+        return Specification(machine, algorithm, rates, config, seed, self._identity(), base)
 
     def _identity(self) -> dict[str, object]:
         """Say what a checkpoint must have been made with to go on from it."""
@@ -360,10 +363,10 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     def _learnt(self, training: Training) -> dict[str, object]:
         """List the fitted attributes as a training leaves them."""
         machine = training.algorithm.scheme.finish(training.machine)
-        phase, factor = training.algorithm.negative_phase, training.progress.rate_factor
+        factor = training.progress.rate_factor
         return {
             "machine_": machine,
-            "chains_": chain_rows(machine, phase.visible_states(training.state.chains)),
+            "chains_": chain_rows(machine, training.chains),
             "n_iter_": training.progress.epoch,
             "history_": list(training.progress.history),
             "_n_features_out": math.prod(machine.hidden_shape),

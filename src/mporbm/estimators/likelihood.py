@@ -15,11 +15,10 @@ from ..sampling import LogPartition, log_partition
 from ..sampling.ais import FEWEST_EFFECTIVE
 from ..tensor.arrays import HostTensor
 from ..tensor.check import check_choice
+from ..training.watch import scored_units
 from . import batches
 from .base import EstimatorBase, Purpose, RandomState, key_for
 
-N_SCORED_UNITS = 64
-"""Visible units whose conditionals estimate the pseudo-likelihood."""
 N_ENUMERATED_UNITS = 20
 """The most units of the smaller layer for which log Z is computed by enumeration."""
 PerSample = Float[np.ndarray, " n"]
@@ -58,8 +57,7 @@ class LikelihoodMixin(EstimatorBase):
                 f"{self.machine_.visible_units}; use score_samples."
             )
         n_visible = math.prod(self.machine_.visible_shape)
-        units = np.random.default_rng(0).permutation(n_visible)[:N_SCORED_UNITS]
-        chosen = jnp.asarray(units, jnp.int32)
+        chosen = jnp.asarray(scored_units(n_visible))
         return self._batched(batches.pseudo_likelihood, rows, None, chosen)
 
     def score(self, X: ArrayLike, y: object = None) -> float:

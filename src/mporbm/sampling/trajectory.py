@@ -21,8 +21,8 @@ from ..machine import Machine
 from ..machine.hash_rng import hash_split
 from ..tensor.arrays import RandomKey, Tensor
 from ..tensor.matmul import MANY_USES
-from .gibbs import independent_units
 from .ais import LogPartition
+from .gibbs import independent_log_partition, independent_units
 
 RESAMPLING = 0.5
 """The share of effective chains below which they are drawn anew."""
@@ -41,11 +41,10 @@ class Population(eqx.Module):
     @classmethod
     def begin(cls, key: RandomKey, base: Machine, n_chains: int) -> "Population":
         """Draw exact samples of a machine without weights, whose log Z is known."""
-        value = base.visible_units.log_partition(base.visible_bias).sum()
-        value += base.hidden_units.log_partition(base.hidden_bias).sum()
         visible = independent_units(key, base, (n_chains,))
         weight = jnp.zeros(n_chains, visible.dtype)
-        return cls(visible, weight, jnp.arange(n_chains), value)
+        value = independent_log_partition(base).astype(visible.dtype)
+        return cls(visible, weight, jnp.arange(n_chains, dtype=jnp.int32), value)
 
     def resampled(self, key: RandomKey) -> "Population":
         """Draw chains by their weights, which are then all equal (systematic resampling)."""
@@ -101,14 +100,21 @@ def base_machine(machine: Machine, base_bias: Tensor) -> Machine:
 
 @eqx.filter_jit
 def follow(
-    key: RandomKey, population: Population, start: Machine, end: Machine, n_steps: Int[Array, ""]
+    key: RandomKey,
+    population: Population,
+    start: Machine,
+    end: Machine,
+    n_steps: Int[Array, ""],
+    cooling: bool = False,
 ) -> Population:
     """Move the chains of machine `start` along the line to machine `end`, in so many steps.
 
-    Afterwards they are drawn anew if less than half of them are effective.
+    Steps become shorter towards the end if this is `cooling`, from independent units
+    (`mporbm.sampling.ais`). Afterwards chains are drawn anew if less than half of them are
+    effective.
     """
     move_key, choice_key = hash_split(key)
-    visible, gain = anneal(move_key, start, end, population.visible, n_steps)
+    visible, gain = anneal(move_key, start, end, population.visible, n_steps, cooling)
     weight = population.log_weight + gain
     moved = Population(visible, weight, population.family, population.log_partition)
     share = jax.nn.softmax(weight)
@@ -125,6 +131,7 @@ def anneal(
     end: Machine,
     visible: Float[Array, "chains ..."],
     n_steps: Int[Array, ""],
+    cooling: bool = False,
 ) -> tuple[Float[Array, "chains ..."], Float[Array, " chains"]]:
     """Move chains along the line between two machines: their ends, and what log-weights gain."""
     start, end = (machine.planned(len(visible), MANY_USES) for machine in (start, end))
@@ -133,6 +140,7 @@ def anneal(
 
     def at(number: Array) -> Machine:
         share = (number / n_steps).astype(visible.dtype)
+        share = share * (2.0 - share) if cooling else share
         between: Machine = jax.tree.map(lambda a, b: a + share * (b - a), start, end)
         return between
 

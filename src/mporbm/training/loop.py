@@ -20,25 +20,20 @@ from ..learning.averaging import Average
 from ..learning.monitor import weight_norm
 from ..learning.rates import Schedule, schedule_factor
 from ..machine import Model
+from ..tensor.arrays import AnyArray, HostTensor
 from . import checkpoint
 from .block import BlockInfo, Pace, run_block
 from .devices import Team, broadcast_from_first, common_range, compiled
 from .interrupts import Interrupts
+from .reservoir import Reservoir
 from .sources import ArraySource, Source
+from .watch import DivergenceError, Watch
 
-N_WATCHED, WATCHED_ENTRIES = 128, 2**22
-"""The most samples that are watched every epoch, and visible values unless a batch has more."""
-N_WATCHED_UNITS = 4
-"""Visible units whose conditionals estimate the pseudo-likelihood of watched samples."""
-N_VALIDATED, N_VALIDATED_UNITS, VALIDATED_ENTRIES = 1024, 16, 2**24
-"""The most samples, units and visible values together that a validation score looks at."""
-MOST_UNITS = 2**24
-"""Watched units are among the first so many."""
 MAX_BACK_OFFS = 10
 
 
 class DivergenceWarning(UserWarning):
-    """Fields became too large or not finite; the last good parameters were kept."""
+    """A machine went out of bounds, or worse than independent units; the last good one was kept."""
 
 
 class TrainingConfig(eqx.Module):
@@ -65,6 +60,8 @@ class Specification(NamedTuple):
     seed: int
     identity: dict[str, object]
     """What a checkpoint must have been made with to go on from it."""
+    base_bias: HostTensor | None = None
+    """The bias of independent units at the base rates, to watch the likelihood by."""
 
 
 class Training:
@@ -79,7 +76,7 @@ class Training:
         continued: tuple[LearningState, Average | None] | None = None,
         progress: checkpoint.Progress | None = None,
     ):
-        machine, algorithm, rates, config, seed, identity = specification
+        machine, algorithm, rates, config, seed, identity, base_bias = specification
         self.algorithm, self.rates, self.seed = algorithm, rates, seed
         self.source, self.validation, self.config = source, validation, config
         self.key = _own_key(jax.random.key(seed))
@@ -95,16 +92,9 @@ class Training:
         self._team = Team.of(config.batch_size) if shared else None
         n_visible = math.prod(machine.visible_shape)
         self._block = compiled(run_block, n_visible * math.prod(machine.hidden_shape))
-        n_watched = min(N_WATCHED, max(config.batch_size, WATCHED_ENTRIES // n_visible))
-        self._watched = source.head(n_watched)
-        n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
-        self._validated = None if validation is None else validation.head(n_validated)
-        # The same for both, so that their scores can be compared.
-        n_units = N_WATCHED_UNITS if validation is None else N_VALIDATED_UNITS
-        rng = np.random.default_rng(seed)
-        units = rng.permutation(min(n_visible, MOST_UNITS)).astype(np.int32)
-        self._units = jax.device_put(units[:n_units])
-        self._field_limit = jnp.asarray(algorithm.objective.field_limit(machine, self._watched))
+        chains = self._chains(self.state)
+        self.reservoir = None if chains is None else Reservoir.begin(machine, chains)
+        self._watch = Watch(algorithm, machine, source, validation, config.batch_size, base_bias)
         self.identity = {
             **identity,
             "data": source.fingerprint(),
@@ -158,19 +148,22 @@ class Training:
         """One epoch, again with smaller rates if it diverges; whether to go on."""
         while True:
             started = time.perf_counter()
-            begin = self.state, self.average, self.progress.copy()
-            if self._run_blocks(interrupts) and broadcast_from_first(
-                self._record(time.perf_counter() - started)
-            ):
+            progress, watched = self.progress.copy(), self._watch.trajectory
+            begin = self.state, self.average, self.reservoir, progress, watched
+            fault = "fields grew out of bounds"
+            if self._run_blocks(interrupts):
+                fault = self._record(time.perf_counter() - started)
+            if not broadcast_from_first(bool(fault)):
                 return True
-            self.state, self.average, self.progress = begin
+            self.state, self.average, self.reservoir, self.progress, watched = begin
+            self._watch.trajectory = watched
             rate = float(self.rates.coupling) * self.progress.rate_factor
             epoch, tried = self.progress.epoch + 1, self.progress.n_back_offs == MAX_BACK_OFFS
             if tried or self.config.on_divergence == "stop" or not self.source.restartable:
                 after = f" after {MAX_BACK_OFFS} back-offs" if tried else ""
                 advice = f"Try learning_rate={rate / 4.0:.2g}, or on_divergence='back-off'."
                 warnings.warn(
-                    f"learning_rate={rate:.3g}: fields grew out of bounds in epoch {epoch}{after}; "
+                    f"learning_rate={rate:.3g}: {fault} in epoch {epoch}{after}; "
                     f"the parameters before it were kept and training stopped. "
                     f"{'Check the scale of the data.' if tried else advice}",
                     DivergenceWarning,
@@ -213,6 +206,7 @@ class Training:
                 algorithm, state, average, placed, epoch_key, first, pace, team
             )
             progress.n_blocks += 1
+            self._keep_chains(state, len(block.weight))
         self._take(state, average)
         return pending is None or self._account(pending)
 
@@ -222,6 +216,30 @@ class Training:
             state, average = self._team.gathered((state, average))
         self.state, self.average = state, average
 
+    @property
+    def chains(self) -> AnyArray | None:
+        """Where samples can start: states of the chains at several moments of the training."""
+        kept = None if self.reservoir is None else self.reservoir.kept
+        return self._chains(self.state) if kept is None or len(kept) == 0 else kept
+
+    def _chains(self, state: LearningState) -> Array | None:
+        return self.algorithm.negative_phase.visible_states(state.chains)
+
+    def _keep_chains(self, state: LearningState, n_batches: int) -> None:
+        """Keep the states of the chains after a block of so many batches, if it is time to."""
+        total = self.source.n_batches(self.config.batch_size)
+        chains = self._chains(state)
+        if self.reservoir is None or chains is None or total is None:
+            return
+        done = self.progress.n_blocks * n_batches / total
+        shares = [
+            (self.progress.epoch + min(part, 1.0)) / self.config.n_iter
+            for part in (done - n_batches / total, done)
+        ]
+        if self.reservoir.is_due(*shares):
+            whole = chains if self._team is None else self._team.gathered(chains)
+            self.reservoir = self.reservoir.add(whole)
+
     def _pace(self) -> Pace:
         """Say how fast an epoch learns: rates change from batch to batch, if it has a length."""
         n_batches, factor = self.source.n_batches(self.config.batch_size), self._rate_factor()
@@ -230,7 +248,7 @@ class Training:
         return Pace(
             Rates(*(rate * factor for rate in rates)),
             Rates(*(rate * change for rate in rates)),
-            self._field_limit,
+            self._watch.field_limit,
         )
 
     def _interrupted(self, interrupts: Interrupts) -> bool:
@@ -250,12 +268,12 @@ class Training:
         self.progress.n_batches += int(info.n_batches)
         return bool(info.healthy)
 
-    def _record(self, seconds: float) -> bool:
-        """End an epoch, unless its last batches diverged: truncate, watch, remember the best."""
+    def _record(self, seconds: float) -> str:
+        """End an epoch: truncate, watch, remember the best; say what is wrong, if anything."""
         progress = self.progress
         norm = float(weight_norm(self.state.machine.coupling))
         if not np.isfinite(norm):
-            return False
+            return "weights grew out of bounds"
         before = self.state
         done = (progress.epoch + 1) / self.config.n_iter
         self.state = self.algorithm.scheme.end_epoch(self.algorithm, before, done)
@@ -264,45 +282,46 @@ class Training:
             if self.average is not None:
                 self.average = self.average.restart(self.state.machine)
         machine = self.state.machine if self.average is None else self.average.machine
-        objective = self.algorithm.objective
-        seen = objective.watch(machine, jax.device_put(self._watched), self._units)
-        largest = float(seen.largest_field)
-        if machine is not self.state.machine:
-            learning = objective.watch(
-                self.state.machine, jax.device_put(self._watched), self._units
-            )
-            largest = max(largest, float(learning.largest_field))
-        # The margin is for samples that are not watched: no epoch may begin out of bounds.
-        if not largest < 0.5 * float(self._field_limit):
-            return False
+        progress.n_unfollowed += progress.n_batches
+        key = jax.random.fold_in(self.key, np.uint32(2**31 + progress.epoch))
+        n_left = self.config.n_iter - progress.epoch - 1
+        former = self._watch.trajectory
+        try:
+            seen = self._watch.look(key, self.state, machine, progress.n_unfollowed, n_left)
+        except DivergenceError as fault:
+            return str(fault)
+        if self._watch.trajectory is not former:
+            progress.n_unfollowed = 0
         entry: checkpoint.Entry = {
             "epoch": progress.epoch + 1,
             "learning_rate": float(self.rates.coupling) * self._rate_factor(),
-            "reconstruction_error": float(seen.reconstruction_error),
-            "score": float(seen.score),
-            "free_energy": float(seen.free_energy),
+            **seen,
             "gradient_norm": progress.gradient_norm / max(progress.n_batches, 1),
             "weight_norm": norm,
             "seconds": seconds,
         }
         if (ranks := machine.coupling.used_ranks) is not None:
             entry["ranks"] = list(ranks)
-        score = -math.inf
-        if self._validated is not None:
-            other = objective.watch(machine, jax.device_put(self._validated), self._units)
-            entry["validation_score"] = score = float(other.score)
-            entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
         progress.end_epoch(entry)
-        if self.config.n_iter_no_change is not None and score > progress.best_score:
+        score = seen.get("validation_log_likelihood", seen.get("validation_score"))
+        if self.config.n_iter_no_change is None or not isinstance(score, float):
+            return ""
+        if score > progress.best_score:
             progress.best_score, progress.best_epoch = score, progress.epoch
             self.best_machine = machine
-        return True
+        return ""
 
     def _save(self) -> None:
         if self.config.checkpoint is not None and jax.process_index() == 0:
             checkpoint.save(
                 self.config.checkpoint,
-                {"state": self.state, "average": self.average, "best": self.best_machine},
+                {
+                    "state": self.state,
+                    "average": self.average,
+                    "best": self.best_machine,
+                    "trajectory": self._watch.trajectory,
+                    "reservoir": self.reservoir,
+                },
                 self.progress,
                 self.identity,
                 [float(self.rates.coupling), float(self.rates.bias)],
@@ -312,8 +331,12 @@ class Training:
         """Go on from a checkpoint, which every process reads."""
         machine = self.state.machine
         template = {"state": self.state, "average": self.average, "best": machine}
+        template |= {"trajectory": self._watch.template(machine), "reservoir": self.reservoir}
         trees, self.progress, rates = checkpoint.load(path, template, self.identity)
-        self.state, self.average, self.best_machine = (trees[name] for name in template)
+        self.state, self.average, self.best_machine = (
+            trees[name] for name in ("state", "average", "best")
+        )
+        self._watch.trajectory, self.reservoir = trees["trajectory"], trees["reservoir"]
         self.rates = Rates(*rates)
         first = broadcast_from_first(self.progress.epoch)
         if first != self.progress.epoch:
