@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .files import expected
-from .fit_options import RANK, RATE, SEED, SHAPE, FitOption, fit_options, fitted_classes
+from .fit_options import EPOCHS, RANK, RATE, SEED, SHAPE, FitOption, fit_options, fitted_classes
 
 MOST_CONFIG_BYTES, MOST_CONFIG_DOTS = 2**16, 1000
 """The longest configuration file; a key of n parts takes memory with the square of n."""
@@ -20,6 +20,7 @@ TYPES: dict[type | str, tuple[tuple[type, ...], str]] = {
     SHAPE: ((int, str, list), "whole numbers, such as [10, 10]"),
     RANK: ((int, str, list), "whole numbers, such as [10, 10]"),
     RATE: ((int, float, str), '"auto" or a number'),
+    EPOCHS: ((int, str), '"auto" or a whole number'),
 }
 """What TOML may have for each kind of option, and what errors call it; else strings."""
 
@@ -114,7 +115,8 @@ def parse_value(option: FitOption, value: object) -> object:
     """Return a value as the estimators have it, from the command line or a file."""
     if option.choices:
         return None if value == "none" else value
-    parsers = {SHAPE: parse_shape, RANK: parse_rank, RATE: _parse_rate, SEED: _parse_seed}
+    parsers = {SHAPE: parse_shape, RANK: parse_rank, RATE: _parse_rate}
+    parsers |= {EPOCHS: _parse_epochs, SEED: _parse_seed}
     return parsers[option.kind](option.name, value) if option.kind in parsers else value
 
 
@@ -145,6 +147,13 @@ def _parse_rate(name: str, value: object) -> object:
         return value if value == "auto" else float(str(value))
     except ValueError as error:
         raise ValueError(f"{name}={value!r:.100}: expected auto or a number above 0.") from error
+
+
+def _parse_epochs(name: str, value: object) -> object:
+    try:
+        return value if value == "auto" else int(str(value))
+    except ValueError as error:
+        raise ValueError(f"{name}={value!r:.100}: expected auto or a whole number.") from error
 
 
 def _parse_seed(name: str, value: object) -> object:

@@ -27,9 +27,11 @@ PANELS = {
 DEFAULTS = {"checkpoint": "MODEL.checkpoint, removed in the end"}
 """Defaults of the command that are not those of the estimators."""
 
-SHAPE, RANK, RATE, SEED, FILE = "SHAPE", "RANK", "RATE", "SEED", "FILE"
+SHAPE, RANK, RATE, EPOCHS = "SHAPE", "RANK", "RATE", "EPOCHS"
+SEED, FILE = "SEED", "FILE"
 WRITTEN = {
     **{"hidden_shape": SHAPE, "visible_shape": SHAPE, "rank": RANK, "learning_rate": RATE},
+    "n_iter": EPOCHS,
     **{"random_state": SEED, "checkpoint": FILE},
 }
 """Parameters whose values are written in a way of their own."""

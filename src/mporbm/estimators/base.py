@@ -80,7 +80,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     sparsity_cost: float = 0.1
     init: str = "data"
     batch_size: int = 100
-    n_iter: int = 50
+    n_iter: int | Literal["auto"] = 50
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
@@ -123,7 +123,10 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             check_positive("learning_rate", self.learning_rate)
         for name in ("n_gibbs", "batch_size", "n_iter_no_change", "checkpoint_interval"):
             check_integer(name, given[name])
-        check_integer("n_iter", self.n_iter, minimum=0)
+        if isinstance(self.n_iter, str) and self.n_iter != "auto":
+            raise ValueError(f"n_iter={self.n_iter!r}: expected 'auto' or an integer from 0 on.")
+        if self.n_iter != "auto":
+            check_integer("n_iter", self.n_iter, minimum=0)
         if "rank" in given and np.ndim(given["rank"]) == 0:
             check_integer("rank", given["rank"])
         for name, limit in LIMITS.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import jax
 import numpy as np
@@ -27,7 +27,7 @@ from ..learning import (
     automatic_rates,
 )
 from ..learning.averaging import Average
-from ..learning.rates import centred_rates
+from ..learning.rates import Schedule, centred_rates
 from ..learning.start import starting_machine
 from ..machine import COUPLINGS, UNITS, Machine, Model
 from ..tensor import MPSBatch
@@ -47,6 +47,8 @@ MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 NOT_PART_OF_A_TRAINING = {"n_iter", "random_state", "warm_start", "verbose", "feature", "output"}
 NOT_PART_OF_A_TRAINING |= {"checkpoint", "checkpoint_interval"}
 """Parameters that may change between a checkpoint and the training that goes on from it."""
+FEWEST_EPOCHS, FEWEST_BATCHES = 10, 2000
+"""Passes over the data, and batches in all, that there are at least if not asked for."""
 Data = ArrayLike | MPSBatch | inputs.Stream
 """Samples in memory or in files, or a stream of them."""
 Specify = Callable[[int, Source], Specification]
@@ -70,8 +72,15 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     """
 
     hidden_shape: Any = field(default=None, kw_only=False)
-    rule: Literal["plain", "centred"] = "plain"
+    rule: Literal["plain", "centred"] = "centred"
+    negative_phase: str = "pcd"
+    schedule: Schedule = "linear"
+    momentum: float = 0.0
+    n_iter: int | Literal["auto"] = "auto"
     warm_start: bool = False
+
+    _MOST_HIDDEN: ClassVar[int] = 1000
+    """About the most hidden units that there are if not asked for."""
 
     # Fitting
 
@@ -119,7 +128,9 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     ) -> Self:
         """Do as `fit`, but let ``specify(seed, source)`` say what is trained."""
         self.check_parameters()
-        source, rows = self._source(X, weight, n_iter=self.n_iter, reset=True)
+        # A stream is read more than once, however many epochs there will be.
+        n_iter = FEWEST_EPOCHS if self.n_iter == "auto" else self.n_iter
+        source, rows = self._source(X, weight, n_iter=n_iter, reset=True)
         source, validation = self._split(source, X_val)
         return self._train(source, validation, specify, rows, y)
 
@@ -140,12 +151,13 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         """Run a training under scikit-learn's callbacks and a progress bar."""
         data["estimator"] = self
         learnt = partial(self._learnt, training)
-        context = self._init_callback_context(max_subtasks=self.n_iter)
+        n_iter = training.config.n_iter
+        context = self._init_callback_context(max_subtasks=n_iter)
         context.call_on_fit_task_begin(**data)
         bar: AbstractContextManager[Callable[[int, str], None] | None] = nullcontext()
         if self.verbose and jax.process_index() == 0:
             headline = self._headline(training)
-            bar = progress_bar(type(self).__name__, self.n_iter, "epochs", headline)
+            bar = progress_bar(type(self).__name__, n_iter, "epochs", headline)
         with bar as show:
 
             def on_epoch(training: Training) -> bool:
@@ -269,9 +281,11 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         self.base_bias_ = UNITS[self.visible_units]().base_bias(rows)
 
     def _resolved_hidden_shape(self) -> tuple[int, ...]:
-        """Give the hidden shape asked for, or a third of each visible mode."""
+        """Give the hidden shape asked for, or that of the visible layer, smaller if it is large."""
         if self.hidden_shape is None:
-            return tuple(-(-size // 3) for size in self.visible_shape_)
+            visible = self.visible_shape_
+            share = min((self._MOST_HIDDEN / math.prod(visible)) ** (1.0 / len(visible)), 1.0)
+            return tuple(math.ceil(share * size) for size in visible)
         if np.ndim(self.hidden_shape) == 0:
             return (check_integer("hidden_shape", self.hidden_shape),)
         return check_shape("hidden_shape", self.hidden_shape)
@@ -312,10 +326,14 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         batch_size = self.batch_size
         if isinstance(source, ArraySource) and not is_partial:
             batch_size = min(batch_size, len(source.used))
+        n_batches = source.n_batches(batch_size)
+        n_iter = self.n_iter
+        if n_iter == "auto":
+            n_iter = FEWEST_EPOCHS if n_batches is None else automatic_epochs(n_batches)
         if rates is None:
-            n_updates = None if is_partial else source.n_batches(batch_size)
+            n_updates = None if is_partial else n_batches
             if n_updates is not None:
-                n_updates *= self.n_iter * len(scheme.groups(machine))
+                n_updates *= n_iter * len(scheme.groups(machine))
             rates = self._initial_rates(source, machine, n_updates)
         gauge = getattr(self, "gauge", None) is not None
         options: dict[str, object] = {"n_gibbs": self.n_gibbs, "gauge": gauge}
@@ -333,7 +351,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         objective = objective or self._build_objective(rates)
         algorithm = Algorithm(scheme, negative_phase, rule, objective)
         config = TrainingConfig(
-            n_iter=self.n_iter if epoch is None else epoch + 1,
+            n_iter=n_iter if epoch is None else epoch + 1,
             batch_size=batch_size,
             schedule="constant" if is_partial else self.schedule,
             n_iter_no_change=self.n_iter_no_change if self.early_stopping else None,
@@ -368,6 +386,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             "machine_": machine,
             "chains_": chain_rows(machine, training.chains),
             "n_iter_": training.progress.epoch,
+            "diverged_": training.diverged,
             "history_": list(training.progress.history),
             "_n_features_out": math.prod(machine.hidden_shape),
             "_continuation": Continuation(training.reached, training.rates, factor, self.rule),
@@ -401,3 +420,8 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         # Pickles hold what was learnt, not what training would need to go on.
         state: dict[str, object] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_continuation"}
+
+
+def automatic_epochs(n_batches: int) -> int:
+    """Choose how often to pass over data of so many batches: 10 times, more if there are few."""
+    return max(FEWEST_EPOCHS, math.ceil(FEWEST_BATCHES / n_batches))

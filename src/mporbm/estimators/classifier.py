@@ -1,9 +1,8 @@
 """Classifiers: machines with a label as one more visible unit of several states."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning import Objective, Rates
 from ..learning.classification import Classification
-from ..learning.rates import label_rates
+from ..learning.rates import Schedule, label_rates
 from ..learning.start import with_unit_fields
 from ..machine import Machine, Model, Units, labelled_machine
 from ..machine.layered import layered, stack_of
@@ -38,8 +37,6 @@ from .mporbm import resolve_ranks
 
 LABEL_STD = 0.01
 """The standard deviation of the label weights that training starts with."""
-MOST_HIDDEN = 500
-"""About the most hidden units that there are if not asked for."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -48,8 +45,13 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
 
     objective: str = "hybrid"
     generative_weight: float = 0.01
-    n_iter: int = 100
+    rule: Literal["plain", "centred"] = "plain"
+    negative_phase: str = "cd"
+    schedule: Schedule = "constant"
+    momentum: float = 0.5
+    n_iter: int | Literal["auto"] = 100
 
+    _MOST_HIDDEN: ClassVar[int] = 500
     _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = label_batches.FEATURES
 
     # Fitting
@@ -178,14 +180,6 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         if not own or self.learning_rate != "auto":
             return super()._initial_rates(source, machine, n_updates)
         return label_rates(self._measured(source), self._share_of_generative())
-
-    def _resolved_hidden_shape(self) -> tuple[int, ...]:
-        """Give the hidden shape asked for, or as many units as are visible, up to some hundred."""
-        if self.hidden_shape is not None:
-            return super()._resolved_hidden_shape()
-        visible = self.visible_shape_
-        share = min((MOST_HIDDEN / math.prod(visible)) ** (1.0 / len(visible)), 1.0)
-        return tuple(math.ceil(share * size) for size in visible)
 
     def _build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""

@@ -35,7 +35,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     ----------
     hidden_shape
         The shape (J_1..J_d) of the hidden layer, with as many modes as the samples have; by
-        default a third of each visible mode.
+        default that of the samples, smaller if these have more than about 1000 values.
     visible_shape
         The shape (I_1..I_d) of the samples, to be said if they come flattened.
     visible_units
@@ -55,24 +55,22 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     rank_tolerance
         What the two-site scheme may drop of W after each epoch, relative to its norm.
     negative_phase
-        Where model samples come from: ``"cd"`` contrastive divergence, ``"pcd"`` persistent chains
-        (Tieleman 2008), ``"fpcd"`` those with fast weights (Tieleman & Hinton 2009), ``"pt"``
-        parallel tempering.
+        Where model samples come from: ``"pcd"`` persistent chains (Tieleman 2008), ``"cd"``
+        contrastive divergence, ``"fpcd"`` chains with fast weights (Tieleman & Hinton 2009),
+        ``"pt"`` parallel tempering.
     n_gibbs
         K, the Gibbs steps of each update.
     rule
-        How a gradient becomes a step: ``"plain"`` as in the paper, or ``"centred"``, the gradient
-        of centred variables divided by the length of its step (`mporbm.learning.centring`), with
-        the mean of the last tenth of the training as machine, but for two-site. This gives models
-        of higher likelihood, best with ``negative_phase="pcd"``, ``schedule="linear"`` and
-        ``momentum=0``.
+        How a gradient becomes a step: ``"centred"`` is the gradient of centred variables divided by
+        the length of its step (`mporbm.learning.centring`), with the mean of the last tenth of the
+        training as machine, but for two-site; ``"plain"`` is the paper's.
     learning_rate
         The paper's alpha, for cores and biases, or ``"auto"``: found by the scale of the data and
         the number of updates (`mporbm.learning.automatic_rates`). With ``rule="centred"`` the
         length of a step, ``"auto"`` by the size of the hidden layer.
     schedule
-        How the rate changes from batch to batch: ``"constant"``, or ``"linear"`` or ``"cosine"``
-        down to 0. Over a stream, whose length is not known, from epoch to epoch.
+        How the rate changes from batch to batch: ``"linear"`` or ``"cosine"`` down to 0, or
+        ``"constant"``. Over a stream, whose length is not known, from epoch to epoch.
     momentum
         The paper's gamma, the share of each step that is added to the next one.
     weight_decay
@@ -89,7 +87,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     batch_size
         The number of samples in a batch.
     n_iter
-        Passes over the data (epochs).
+        Passes over the data (epochs); ``"auto"`` is 10, and more for fewer than 200 batches.
     early_stopping
         Whether to stop when samples set aside get no better score, and to keep the best machine.
     validation_fraction
@@ -128,14 +126,18 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     n_parameters_
         The number of weights, biases excluded.
     history_
-        For every epoch, what was watched: reconstruction error, score, norms, ranks, and with
-        validation data the free-energy gap, which grows when the machine overfits.
+        For every epoch, what was watched: reconstruction error, score (pseudo-log-likelihood),
+        norms, ranks, with validation data the free-energy gap, which grows when the machine
+        overfits, and where chains follow the machine the log-likelihood with the standard error
+        and the effective sample size of log Z (`mporbm.sampling.trajectory`).
     n_iter_
         The epochs that were run.
+    diverged_
+        Whether the training was stopped because it diverged.
     base_bias_
         The visible bias that independent units would need to have the means of the data.
     chains_
-        The states in which the chains of the training have ended, where `sample` starts; None
+        States that the chains of the training have passed through, where `sample` starts; None
         after ``negative_phase="cd"``.
     coding_
         The coding that made the data binary, if `mporbm fit` did; kept in the model file for the

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from ..estimators.inputs import check_weights
 from ..estimators.model_file import ESTIMATORS
 from ..estimators.mporbm import resolve_ranks
 from ..learning import Objective, Rates, Scheme
+from ..learning.rates import Schedule
 from ..machine import Machine, Model, MPOCoupling, Units
 from ..tensor import MPO, MPS, MPSBatch
 from ..tensor.arrays import AnyArray
@@ -81,6 +82,11 @@ class MPSRBM(BoltzmannEstimator):
     """
 
     visible_units: str = "gaussian"
+    rule: Literal["plain", "centred"] = "plain"
+    negative_phase: str = "cd"
+    schedule: Schedule = "constant"
+    momentum: float = 0.5
+    n_iter: int | Literal["auto"] = 50
     rank: int | Sequence[int] | np.ndarray = 20
     scheme: str = "aop"
     gauge: str | None = "canonical"

@@ -165,7 +165,7 @@ class Run:
             predicted = neighbours.classify(features[0], parts.y, features[1])
             measures["nearest_neighbour_error"] = neighbours.error_rate(predicted, parts.y_val)
         finite = {name: value for name, value in measures.items() if np.isfinite(value)}
-        diverged = _diverged(estimator) or len(finite) < len(measures)
+        diverged = estimator.diverged_ or len(finite) < len(measures)
         return {
             "status": "diverged" if diverged else "done",
             "measures": finite,
@@ -183,13 +183,3 @@ def _reconstruction_error(estimator: InferenceMixin, rows: np.ndarray | PackedBi
         square = (np.asarray(part, np.float64).reshape(len(part), -1) - passed) ** 2
         total += float(square.mean(axis=1).sum())
     return total / len(rows)
-
-
-def _diverged(estimator: BoltzmannEstimator) -> bool:
-    """Whether a training has ended before its time, but not because it got no better."""
-    if estimator.n_iter_ == estimator.n_iter:
-        return False
-    if not estimator.early_stopping or not estimator.history_:
-        return True
-    scores = [entry["validation_score"] for entry in estimator.history_]
-    return bool(len(scores) - 1 - int(np.argmax(scores)) < estimator.n_iter_no_change)

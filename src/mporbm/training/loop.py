@@ -87,6 +87,7 @@ class Training:
             self.state, self.average = continued
         self.progress = progress or checkpoint.Progress()
         self.best_machine: Model | None = None
+        self.diverged = False
         # A stream has no shares; who has not asked for several processes trains on one device.
         shared = isinstance(source, ArraySource) or jax.process_count() > 1
         self._team = Team.of(config.batch_size) if shared else None
@@ -169,6 +170,7 @@ class Training:
                     DivergenceWarning,
                     stacklevel=2,
                 )
+                self.diverged = True
                 return False
             self.progress.n_back_offs += 1
             self.progress.rate_factor /= 4.0
