@@ -20,6 +20,7 @@ from .drawing import save_figure
 from .generation import HALVES, N_PICTURES, answering, decode, encode, questions
 from .runs import Run
 from .scale import Scale
+from .settings import PAPER
 from .verdicts import Verdict, compare
 
 REVISION = 1
@@ -29,7 +30,7 @@ RANK = 40
 STAGES = 3
 """Each layer alone, then both together: who has one layer learns it for as many epochs."""
 MACHINES: dict[str, Callable[[int], Any]] = {
-    "MPORBM": lambda n_iter: MPORBM(LAYERS[0], rank=RANK, n_iter=STAGES * n_iter),
+    "MPORBM": lambda n_iter: MPORBM(LAYERS[0], rank=RANK, n_iter=STAGES * n_iter, **PAPER),
     "MPODBN": lambda n_iter: MPODBN(LAYERS, rank=RANK, n_iter=n_iter, n_iter_fine_tuning=n_iter),
     "MPODBM": lambda n_iter: MPODBM(LAYERS, rank=RANK, n_iter=n_iter, n_iter_fine_tuning=n_iter),
     "DBN": lambda n_iter: DBN(

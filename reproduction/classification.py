@@ -12,10 +12,11 @@ from mporbm.evaluation.neighbours import DISTANCES
 
 from .runs import Run
 from .scale import Scale
+from .settings import PAPER
 from .tasks import TASKS, Array, Split, Task, coded, samples, split
 
 REVISION = 1
-PLAIN: dict[str, Any] = {"gauge": None, "init": "random"}
+PLAIN: dict[str, Any] = {**PAPER, "gauge": None, "init": "random"}
 """The paper's rule: Algorithm 1 as it is written, from small random cores."""
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "untrained": [{}],
@@ -117,7 +118,7 @@ def _estimator(task: Task, machine: str, coding: str) -> Any:
     units: dict[str, Any] = {"visible_units": "gaussian" if coding == "values" else "bernoulli"}
     hidden = task.hidden_shape
     if machine == "RBM":
-        return RBM(math.prod(hidden), **units)
+        return RBM(math.prod(hidden), **PAPER, **units)
     if machine == "MvRBM":
         rows = task.matrix_shapes[0][0]
         n_values = math.prod(task.value_shape if coding == "values" else task.visible_shape)
@@ -131,7 +132,7 @@ def _estimator(task: Task, machine: str, coding: str) -> Any:
     if machine == "TvRBM":
         return TvRBM(math.prod(hidden), rank=task.rank, scheme="su", **PLAIN, **units)
     # A mode of size 1 instead of the bits keeps the hidden layer of three modes.
-    rule = {} if machine == "gauge" else PLAIN
+    rule = PAPER if machine == "gauge" else PLAIN
     scheme = "su" if machine == "CD-SU" else "aop"
     return MPORBM(hidden, rank=task.rank, scheme=scheme, **rule, **units)
 

@@ -17,11 +17,15 @@ from . import mnist
 from .drawing import save_figure
 from .runs import Run
 from .scale import Scale
+from .settings import PAPER
 from .verdicts import MINUS, Verdict, compare, verdict, with_interval
 
 REVISION = 1
 HIDDEN_SHAPE = (10, 10)
-RULES: dict[str, dict[str, Any]] = {"plain": {"gauge": None, "init": "random"}, "gauge": {}}
+RULES: dict[str, dict[str, Any]] = {
+    "plain": {**PAPER, "gauge": None, "init": "random"},
+    "gauge": PAPER,
+}
 """The paper's rule (Algorithm 1 as it is written), and ours."""
 RATES: dict[str, tuple[Any, ...]] = {"plain": (0.02, 0.005), "gauge": ("auto",), "RBM": ("auto",)}
 """Learning rates, from which validation images choose."""
@@ -70,7 +74,7 @@ def run(
 
 def _machine(rule: str, rank: int) -> Any:
     if rule == "RBM":
-        return RBM(HIDDEN_SHAPE[0] * HIDDEN_SHAPE[1])
+        return RBM(HIDDEN_SHAPE[0] * HIDDEN_SHAPE[1], **PAPER)
     return MPORBM(HIDDEN_SHAPE, rank=rank, **RULES[rule])
 
 

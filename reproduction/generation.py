@@ -18,6 +18,7 @@ from . import mnist
 from .drawing import save_figure
 from .runs import Run
 from .scale import Scale
+from .settings import PAPER
 from .verdicts import Verdict, compare, reaches
 
 REVISION = 1
@@ -25,10 +26,10 @@ N_TRAIN = 50
 RANK = 40
 """The paper: "The MPO-rank in this experiment is set to 40"."""
 MACHINES: dict[str, Callable[[], Any]] = {
-    "RBM": lambda: RBM(100),
-    "MvRBM": lambda: MvRBM((10, 10)),
-    "TvRBM": lambda: TvRBM(100, rank=RANK),
-    "MPORBM": lambda: MPORBM((10, 10), rank=RANK),
+    "RBM": lambda: RBM(100, **PAPER),
+    "MvRBM": lambda: MvRBM((10, 10), **PAPER),
+    "TvRBM": lambda: TvRBM(100, rank=RANK, **PAPER),
+    "MPORBM": lambda: MPORBM((10, 10), rank=RANK, **PAPER),
 }
 DECAYS = (0.03, 0.06, 0.1, 0.15)
 """Weight decays, from which validation images choose."""

@@ -20,6 +20,7 @@ from mporbm.cli import main
 from mporbm.estimators.model_file import ESTIMATORS
 from mporbm.learning import NEGATIVE_PHASES, SCHEMES, Batch
 from mporbm.machine import COUPLINGS, UNITS, exact
+from reproduction.settings import PAPER
 from strategies import VISIBLE, assert_distributed, exact_samples, random_machine, tiny_machine
 
 CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
@@ -28,7 +29,7 @@ TRAINING = {"rank": 2, "n_iter": 2, "batch_size": 12, "random_state": 0}
 FLAGS = ["--rank", "2", "--n-iter", "2", "--batch-size", "12", "--seed", "0"]
 """30 samples in batches of 12: the last one is filled up."""
 BITS = np.random.default_rng(0).random((30, *VISIBLE)) < 0.3
-PLAIN = {"scheme": "su", "gauge": None}
+PLAIN = {"scheme": "su", "gauge": None, **PAPER}
 """The rule that compiles fastest."""
 EXAMPLES = {
     "coupling": ("LowRankRBM", {}, BITS, ["--model", "lowrankrbm"]),
@@ -36,7 +37,7 @@ EXAMPLES = {
     "negative phase": ("MPORBM", {"negative_phase": "restarting", **PLAIN}, BITS, []),
     "scheme": (
         "MPORBM",
-        {"scheme": "back-and-forth", "gauge": None},
+        {"scheme": "back-and-forth", "gauge": None, **PAPER},
         BITS.reshape(30, 3, 1, 2),
         [],
     ),

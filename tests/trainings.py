@@ -12,10 +12,11 @@ from mporbm import MPORBM
 from mporbm.learning import Batch, NegativePhase
 from mporbm.machine import exact
 from mporbm.training import safetensors_io as storage
+from reproduction.settings import PAPER
 from strategies import all_states, exact_samples, tiny_machine
 
 COMMON = {"hidden_shape": (2, 2), "rank": 2, "scheme": "su", "gauge": None, "batch_size": 5}
-COMMON |= {"init": "random", "learning_rate": 0.1, "random_state": 0}
+COMMON |= {"init": "random", "learning_rate": 0.1, "random_state": 0, **PAPER}
 
 
 def model(**parameters):

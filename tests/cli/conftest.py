@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 import mporbm
 from mporbm import MPORBM, RBM, Binarize, BitPlanes
 from mporbm.cli import main
+from reproduction.settings import PAPER
 
 SHAPE = ["--hidden-shape", "2,2", "--rank", "2"]
 RUN = ["--n-iter", "3", "--batch-size", "10", "--seed", "0"]
@@ -107,7 +108,7 @@ def trained(tmp_path_factory):
         ),
         "planes": (
             grey // 64,
-            MPORBM((2, 2, 1), **PARAMETERS, scheme="su", gauge=None),
+            MPORBM((2, 2, 1), **PARAMETERS, scheme="su", gauge=None, **PAPER),
             BitPlanes(2),
             ["--hidden-shape", "2,2,1", "--rank", "2", "--bit-planes", "2", *PLAIN_RULE],
         ),

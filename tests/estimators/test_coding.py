@@ -21,6 +21,7 @@ from mporbm.training import PackedBits
 from mporbm.training import loop as training
 from mporbm.training import sources as data
 from mporbm.training.sources import file_behind
+from reproduction.settings import PAPER
 from strategies import HIDDEN, seeds, shapes
 
 N_BITS = 2
@@ -32,6 +33,7 @@ MODEL = MPORBM(
     rank=2,
     scheme="su",
     gauge=None,
+    **PAPER,
     n_iter=2,
     batch_size=5,
     learning_rate=0.1,

@@ -18,6 +18,7 @@ from mporbm import MPORBM, RBM, MvRBM, TvRBM
 from mporbm.machine import exact
 from mporbm.tensor import linear_index, max_ranks
 from mporbm.training.safetensors_io import FileFormatError
+from reproduction.settings import PAPER
 
 VISIBLE, HIDDEN = (4, 3), (2, 2)
 X = np.random.default_rng(0).random((20, *VISIBLE)) < np.linspace(0.1, 0.9, 12).reshape(VISIBLE)
@@ -338,7 +339,7 @@ def test_training_moves_the_weights(name):
     "options",
     [
         {"scheme": "aop", "negative_phase": "fpcd", "boundary": "periodic"},
-        {"scheme": "su", "negative_phase": "pcd", "gauge": None},
+        {"scheme": "su", **PAPER, "negative_phase": "pcd", "gauge": None},
     ],
     ids=lambda options: "-".join(map(str, options.values())),
 )
@@ -542,7 +543,11 @@ def test_loading_executes_nothing(tmp_path, monkeypatch):
 
 def test_other_settings_may_go_on_with_the_same_machine():
     model = variant("MPORBM")
-    for changes in ({"negative_phase": "pcd"}, {"gauge": None}, {"batch_size": 20}):
+    for changes in (
+        {"negative_phase": "pcd"},
+        {"gauge": None, "rule": "plain"},
+        {"batch_size": 20},
+    ):
         before = model.weight_matrix()
         model.set_params(**changes).partial_fit(X)
         assert np.isfinite(model.weight_matrix()).all()

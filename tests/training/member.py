@@ -15,7 +15,7 @@ LEARNING = {
     "aop": {},
     "su": {"scheme": "su"},
     "two-site": {"scheme": "two-site", "rank_tolerance": 0.3},
-    "pcd": {"negative_phase": "pcd", "gauge": None},
+    "pcd": {"negative_phase": "pcd", "gauge": None, "rule": "plain"},
     "fpcd": {"negative_phase": "fpcd"},
     "tempering": {"negative_phase": "pt"},
     "centred": {"negative_phase": "pcd", "rule": "centred"},

@@ -14,6 +14,7 @@ from mporbm.learning.rates import schedule_factor
 from mporbm.training import DivergenceWarning, Training
 from mporbm.training import sources as data
 from mporbm.training.interrupts import Interrupts
+from reproduction.settings import PAPER
 
 ALL = {
     "epoch",
@@ -40,7 +41,7 @@ def X():
 def model(**parameters):
     """A machine of one shape, so that it is compiled once."""
     common = {"hidden_shape": (2, 2), "rank": 2, "scheme": "su", "gauge": None, "batch_size": 5}
-    common |= {"init": "random", "learning_rate": 0.1, "n_iter": 4, "random_state": 0}
+    common |= {"init": "random", "learning_rate": 0.1, "n_iter": 4, "random_state": 0, **PAPER}
     return MPORBM(**{**common, **parameters})
 
 

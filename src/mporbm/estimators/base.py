@@ -113,7 +113,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if given.get("rule") == "centred" and given.get("gauge", "") is None:
             raise ValueError(
                 "gauge=None: expected 'canonical' with rule='centred', whose steps have a length "
-                "in W, not in its cores."
+                "in W, not in its cores; the paper's rule is rule='plain'."
             )
         if isinstance(self.learning_rate, str) and self.learning_rate != "auto":
             raise ValueError(

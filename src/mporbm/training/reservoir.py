@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from ..machine import Model
+from ..tensor.arrays import AnyArray
 
 N_KEPT, KEPT_ENTRIES = 1000, 2**20
 """The most states that are kept, and values of them, unless there are more chains."""
@@ -21,8 +22,8 @@ FIRST_SHARE = 0.5
 class Reservoir(eqx.Module):
     """The states of all chains at some moments, the latest last; the others are not there yet."""
 
-    states: np.ndarray
-    n_moments: np.ndarray
+    states: AnyArray
+    n_moments: AnyArray
 
     @classmethod
     def begin(cls, machine: Model, visible: Array) -> "Reservoir":
@@ -44,8 +45,8 @@ class Reservoir(eqx.Module):
     def add(self, visible: Array) -> "Reservoir":
         """Keep another moment, in place of the first if there is no room."""
         new = np.asarray(visible).astype(self.states.dtype)[None]
-        n_moments = np.minimum(self.n_moments + 1, len(self.states)).astype(np.int32)
-        return Reservoir(np.concatenate([self.states[1:], new]), n_moments)
+        n_moments = min(int(self.n_moments) + 1, len(self.states))
+        return Reservoir(np.concatenate([self.states[1:], new]), np.array(n_moments, np.int32))
 
     @property
     def kept(self) -> np.ndarray:
