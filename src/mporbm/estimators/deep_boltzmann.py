@@ -80,17 +80,22 @@ class DBM(DeepEstimator):
         return stack_of(self._fitted_machine("layers_"))
 
     def _specify_layer(
-        self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
+        self,
+        below: tuple[Machine, ...],
+        n_layers: int,
+        layer: BoltzmannEstimator,
+        seed: int,
+        source: Source,
     ) -> Specification:
         """Let copies of the layers that are there stand for those that are missing.
 
         See `mporbm.machine.layered.deep_boltzmann`. Copies make patterns grow as much faster,
         which the automatic rate does not know.
         """
-        alone = super()._specify_layer(position, n_layers, layer, seed, source)
+        alone = super()._specify_layer(below, n_layers, layer, seed, source)
         if n_layers == 1:
             return alone
-        n_visible, n_hidden = (2 if position < n_layers - 1 else 1), (2 if position > 0 else 1)
+        n_visible, n_hidden = (2 if len(below) < n_layers - 1 else 1), (2 if below else 1)
         machine = alone.machine
         assert isinstance(machine, Machine)
         units = Copies(machine.visible_units, n_visible), Copies(machine.hidden_units, n_hidden)
