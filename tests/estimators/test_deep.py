@@ -313,7 +313,9 @@ def test_the_score_of_a_boltzmann_machine_is_a_bound():
     log_p = np.log(even.sum(axis=1))
     score = model.score_samples(visible)
     assert (score <= log_p + 1e-10).all()
-    assert_allclose(score, log_p, atol=0.1)
+    # Tight where the model has its mass; of states that it hardly ever shows, mean field may find
+    # one of several ways to explain them.
+    assert np.exp(log_p) @ (log_p - score) < 0.02
     annealed = model.log_partition("ais", n_temperatures=200)
     assert_allclose(annealed.value, exact.log_partition(machine), atol=5 * annealed.standard_error)
 
