@@ -31,10 +31,11 @@ from mporbm.evaluation.statistics import interval
 COMMON: dict[str, Any] = {"rule": "centred", "negative_phase": "pcd", "schedule": "linear"}
 COMMON |= {"momentum": 0.0, "n_gibbs": 1}
 N_ITER = {"digits": 100, "mnist": 15}
-"""Epochs of every stage."""
+"""Epochs of every stage: a stack of two layers that is fine-tuned has three."""
 CASES: dict[str, tuple[type, dict[str, Any]]] = {
     "first layer": (MPORBM, {"rank": 20}),
     "one layer, twice the rank": (MPORBM, {"rank": 40}),
+    "one layer, twice the rank, all epochs": (MPORBM, {"rank": 40, "n_stages": 3}),
     "MPODBN": (MPODBN, {"rank": 20, "n_iter_fine_tuning": 0}),
     "MPODBN, fine-tuned": (MPODBN, {"rank": 20}),
     "MPODBM, not fine-tuned": (MPODBM, {"rank": 20, "n_iter_fine_tuning": 0}),
@@ -88,7 +89,9 @@ def measure(name: str, data: str, seed: int, n_temperatures: int) -> dict[str, f
     if name == "pixels":
         return errors([[x.reshape(len(x), -1).astype(float) for x, _ in parts]], parts)
     kind, own = CASES[name]
-    settings = {**COMMON, "n_iter": N_ITER[data], **own, "random_state": seed}
+    own = {**own, "n_iter": own.get("n_stages", 1) * N_ITER[data]}
+    own.pop("n_stages", None)
+    settings = {**COMMON, **own, "random_state": seed}
     shape = parts[0][0].shape[1:]
     if kind is MPORBM:
         settings["hidden_shape"] = shape
@@ -118,10 +121,10 @@ COLUMNS |= {"training_likelihood": "nats, training", "reverse": "reverse", "seco
 def show(data: str, results: Mapping[str, list[dict[str, float]]], console: Console) -> None:
     """One row for each machine: means over the seeds, with 95 % intervals of the first three."""
     table = Table(title=f"Deep stacks on {data}", title_justify="left")
-    for column in ("machine", "weights", *COLUMNS.values()):
+    for column in ("machine", "weights", "runs", *COLUMNS.values()):
         table.add_column(column, justify="left" if column == "machine" else "right")
     for name, runs in results.items():
-        cells = [name, f"{runs[0].get('weights', 0):.0f}"]
+        cells = [name, f"{runs[0].get('weights', 0):.0f}", str(len(runs))]
         for key in COLUMNS:
             if key not in runs[0]:
                 cells.append("")
