@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mporbm
 from mporbm import DBM, DBN, MPODBM, MPODBN, MPORBM
+from mporbm.learning import DrawnStates
 from mporbm.machine import UNITS, Bernoulli, exact
 from mporbm.training import FileFormatError, checkpoint
 from mporbm.training import safetensors_io as storage
@@ -29,6 +30,7 @@ MASK = np.array([[True, False]] * 3)
 COMMON = {"rank": 2, "scheme": "su", "batch_size": 12, "n_iter": 2, "n_iter_fine_tuning": 2}
 COMMON |= {"hidden_shapes": ((2, 2), (2, 1)), "random_state": 0}
 DENSE = {name: value for name, value in COMMON.items() if name not in ("rank", "scheme")}
+RULE = {"rule": "centred", "negative_phase": "pcd", "schedule": "linear", "momentum": 0.0}
 ESTIMATORS = [MPODBN(**COMMON), MPODBM(**COMMON), DBN(**DENSE), DBM(**DENSE)]
 TENSORS = ESTIMATORS[:2]
 by_name = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
@@ -97,7 +99,7 @@ def test_features_serve_a_classifier():
 @pytest.mark.parametrize("kind", [MPODBN, MPODBM])
 def test_one_layer_is_the_plain_machine(kind):
     settings = {name: COMMON[name] for name in ("rank", "scheme", "batch_size", "n_iter")}
-    settings |= {"negative_phase": "cd", "n_gibbs": 1, "schedule": "constant", "random_state": 0}
+    settings |= RULE | {"n_gibbs": 1, "random_state": 0}
     plain = MPORBM((2, 2), **settings).fit(X)
     deep = kind([(2, 2)], n_iter_fine_tuning=0, **settings).fit(X)
     assert_allclose(deep.transform(X), plain.transform(X), rtol=1e-12)
@@ -114,11 +116,17 @@ def test_samples_to_watch_may_be_flat():
     assert_same(*(clone(dbm).fit(X, X_val=held) for held in (X[:6], X[:6].reshape(6, -1))))
 
 
-def test_each_layer_learns_the_probabilities_of_the_one_below():
-    settings = {name: COMMON[name] for name in ("rank", "scheme", "batch_size", "n_iter")}
+def test_each_layer_learns_states_of_the_one_below():
+    settings = {name: COMMON[name] for name in ("rank", "scheme", "batch_size", "n_iter")} | RULE
     first = MPORBM((2, 2), output="tensor", random_state=0, **settings).fit(X)
     hidden = first.transform(X)
-    second = MPORBM((2, 1), random_state=first._seed + 1, **settings).fit(hidden)
+    second = MPORBM((2, 1), random_state=first._seed + 1, **settings)
+
+    def specify(seed, source):
+        start = second._start(seed, source)
+        return second._specify(start, source, seed, objective=DrawnStates())
+
+    second._fit_specified(hidden, None, None, specify)
     deep = clone(TENSORS[0]).set_params(n_iter_fine_tuning=0).fit(X)
     for found, expected in zip(deep.layers_, (first, second), strict=True):
         for one, other in zip(
@@ -127,6 +135,16 @@ def test_each_layer_learns_the_probabilities_of_the_one_below():
             assert_array_equal(one, other)
     assert_allclose(deep.transform(X), second.transform(hidden))
     assert deep.machine_.recognition[0] is deep.machine_.generation[0]
+
+
+@by_name
+def test_a_layer_starts_as_the_one_below_upside_down(estimator):
+    shapes = {"hidden_shapes": ((2, 2), (3, 2)), "n_iter": 0, "n_iter_fine_tuning": 0}
+    lower, upper = clone(estimator).set_params(**shapes).fit(X).layers_
+    weights = np.asarray(lower.coupling.to_matrix())
+    assert_array_equal(upper.coupling.to_matrix(), weights.T)
+    random = clone(estimator).set_params(**shapes, init="random").fit(X).layers_
+    assert (np.asarray(random[1].coupling.to_matrix()) != random[0].coupling.to_matrix().T).any()
 
 
 @pytest.mark.slow
@@ -295,7 +313,9 @@ def test_the_score_of_a_boltzmann_machine_is_a_bound():
     log_p = np.log(even.sum(axis=1))
     score = model.score_samples(visible)
     assert (score <= log_p + 1e-10).all()
-    assert_allclose(score, log_p, atol=0.1)
+    # Tight where the model has its mass; of states that it hardly ever shows, mean field may find
+    # one of several ways to explain them.
+    assert np.exp(log_p) @ (log_p - score) < 0.02
     annealed = model.log_partition("ais", n_temperatures=200)
     assert_allclose(annealed.value, exact.log_partition(machine), atol=5 * annealed.standard_error)
 

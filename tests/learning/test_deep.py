@@ -12,7 +12,9 @@ from mporbm.learning import (
     Algorithm,
     Batch,
     ContrastiveDivergence,
+    DrawnStates,
     MeanFieldBound,
+    Objective,
     Parameters,
     PassOfMeans,
     PersistentCD,
@@ -22,10 +24,13 @@ from mporbm.learning import (
     WakeSleep,
     gradient,
 )
+from mporbm.learning.centring import Centre, centre_step
 from mporbm.learning.deep import conditional_gradient
 from mporbm.learning.gauge import precondition, step_shares, transport_velocity
+from mporbm.learning.gradient import log_likelihood_gradient, plan_update
 from mporbm.learning.monitor import weight_norm
-from mporbm.machine import DeepBelief, deep_boltzmann, exact
+from mporbm.learning.start import mirrored
+from mporbm.machine import Bernoulli, Copies, DeepBelief, Gaussian, Machine, deep_boltzmann, exact
 from mporbm.sampling.deep import infer_layers
 from strategies import all_states, data_distribution, tiny_machine, tiny_stack
 
@@ -129,9 +134,144 @@ def test_conditionals_learn_along_the_gradient_of_their_likelihood(upwards, rng)
     assert_allclose(info.largest_field, np.abs(field).max())
 
 
-def trained(scheme, objective, phase, machine, weight, n_steps, rate):
+def centred_slope(machine, centre, value):
+    """The gradient of a value of a machine for W, b and c, the biases of centred variables."""
+    w = machine.coupling
+    b = machine.visible_bias + w.apply(centre.hidden)
+    c = machine.hidden_bias + w.apply_transpose(centre.visible)
+
+    def of_centred(parameters):
+        w, b, c = parameters
+        biases = b - w.apply(centre.hidden), c - w.apply_transpose(centre.visible)
+        return value(Machine(w, *biases, machine.visible_units, machine.hidden_units))
+
+    slope_w, *slope_biases = jax.jit(jax.grad(of_centred))((w, b, c))
+    return [*jax.tree.leaves(slope_w), *slope_biases]
+
+
+def assert_centred(machine, planned, ascent, value):
+    """`centre_step` of a gradient is the gradient of the value in centred parameters."""
+    centre = Centre.begin(machine)
+    found, _ = centre_step(UpdateRule(centred=True), planned, ascent, centre, Rates(1.0, 1.0))
+    expected = centred_slope(machine, centre, value)
+    for one, other in zip([*found.factors, *found.biases], expected, strict=True):
+        assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+def test_all_layers_together_have_centred_gradients(rng):
+    machine = deep_boltzmann(tiny_stack(2))
+    weight = rng.dirichlet(np.ones(64))
+    p = np.asarray(exact.visible_distribution(machine)).reshape(64, -1)
+    posterior = weight[:, None] * p / p.sum(axis=1, keepdims=True)
+    even, planned = jnp.asarray(all_states(machine)), plan_update(machine, p.size)
+    batches = [Batch(even, jnp.asarray(share.ravel())) for share in (posterior, p)]
+    ascent, _ = log_likelihood_gradient(*planned, *batches)
+    assert_centred(machine, planned, ascent, lambda m: log_likelihood(m, jnp.asarray(weight)))
+
+
+@pytest.mark.parametrize("upwards", [True, False])
+def test_conditionals_have_centred_gradients(upwards, rng):
+    machine = tiny_machine()
+    low = jnp.asarray(rng.integers(0, 2, (7, 3, 2)).astype(float))
+    high = jnp.asarray(rng.integers(0, 2, (7, 2, 2)).astype(float))
+    batch = Batch.equal(low)
+    ascent, info = conditional_gradient(machine, batch, high, upwards=upwards)
+    assert_allclose(info.hidden_mean, high.mean(axis=0))
+
+    def value(machine):
+        if upwards:
+            terms = machine.hidden_units.log_density(high, machine.hidden_field(low))
+        else:
+            terms = machine.visible_units.log_density(low, machine.visible_field(high))
+        return terms.sum() / 7
+
+    assert_centred(machine, plan_update(machine, 7), ascent, value)
+
+
+def test_a_mirrored_machine_on_top_changes_nothing(rng):
+    """The belief network is the machine below; its bound is the log-likelihood itself."""
+    below, weight = tiny_machine(scale=0.7), rng.dirichlet(np.ones(64))
+    start = Machine(below.coupling.transposed())
+    top = mirrored(below, start)
+    expected = float(weight @ np.log(exact.visible_distribution(below)))
+    found = belief_log_likelihood(DeepBelief.of_stack((below, top)), weight)
+    assert_allclose(found, expected, rtol=1e-10)
+    # Below two copies of the data, a deep machine has the second one as its last layer.
+    doubled = Machine(below.coupling, *Parameters.of(below).biases, Copies(Bernoulli(), 2))
+    p = np.asarray(jax.nn.softmax(-deep_boltzmann((doubled, top)).free_energy(_pairs(V))))
+    both = np.exp(_pair_log_weights(below))
+    assert_allclose(p.reshape(64, 64), both / both.sum(), rtol=1e-8)
+
+
+def _pairs(states):
+    """All pairs of states, each as one row."""
+    flat = states.reshape(len(states), -1)
+    return jnp.asarray(
+        np.concatenate([np.repeat(flat, len(flat), 0), np.tile(flat, (len(flat), 1))], axis=1)
+    )
+
+
+def _pair_log_weights(machine):
+    """``log sum_H exp(-E(V, H) - E(V', H))`` with C counted once, of all pairs V, V'."""
+    field = np.asarray(machine.coupling.apply_transpose(V)).reshape(64, -1)
+    hidden = field[:, None] + field[None] + np.asarray(machine.hidden_bias).ravel()
+    visible = V.reshape(64, -1) @ np.asarray(machine.visible_bias).ravel()
+    return visible[:, None] + visible[None] + np.logaddexp(0.0, hidden).sum(axis=2)
+
+
+def test_what_cannot_be_mirrored_starts_as_it_would():
+    below = tiny_machine()
+    for other in (
+        (below, tiny_stack(2)[1]),
+        (tiny_machine("kronecker"), Machine(below.coupling.transposed())),
+        (
+            Machine(below.coupling, visible_units=Gaussian()),
+            Machine(below.coupling.transposed()),
+        ),
+    ):
+        assert mirrored(*other) is other[1]
+
+
+def test_states_are_drawn_from_stored_probabilities(rng):
+    probability = rng.random((3, 2))
+    probability[0] = [0.0, 1.0]
+    stored = jnp.asarray(np.broadcast_to(probability, (20_000, 3, 2)))
+    objective, machine = DrawnStates(), tiny_machine()
+    batch = objective.batch(machine, stored, jnp.full(20_000, 1 / 20_000))
+    drawn = np.asarray(objective.draw(jax.random.key(0), machine, batch).visible)
+    assert set(np.unique(drawn)) == {0.0, 1.0}
+    flat = drawn.reshape(len(drawn), 6)
+    expected = np.outer(probability, probability)
+    np.fill_diagonal(expected, probability)
+    # Means and correlations, within five standard errors.
+    assert_allclose(flat.T @ flat / len(flat), expected, atol=5 * 0.5 / np.sqrt(len(flat)))
+    again = np.asarray(objective.draw(jax.random.key(1), machine, batch).visible)
+    assert (again != drawn).any()
+    # Copies share a state.
+    double = Machine(machine.coupling, visible_units=Copies(Bernoulli(), 2))
+    assert_allclose(objective.draw(jax.random.key(0), double, batch).visible, 2.0 * drawn)
+
+
+def test_a_step_learns_from_drawn_states(rng):
+    machine, key = tiny_machine(), jax.random.key(3)
+    stored = jnp.asarray(rng.random((20, 3, 2)))
+    drawn, plain = (
+        Algorithm(Simultaneous(), ContrastiveDivergence(1), objective=objective)
+        for objective in (DrawnStates(), Objective())
+    )
+    batch = DrawnStates().batch(machine, stored, jnp.full(20, 0.05))
+    states = DrawnStates().draw(key, machine, batch)
+    rates, state = Rates(0.1, 0.1), drawn.init(key, machine, 20)
+    one, _ = drawn.step(key, state, batch, rates)
+    two, _ = plain.step(key, state, states, rates)
+    for a, b in zip(jax.tree.leaves(one.machine), jax.tree.leaves(two.machine), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def trained(scheme, objective, phase, machine, weight, n_steps, rate, centred=False):
     """The machine after many steps on all states with their weights."""
-    algorithm = Algorithm(scheme, phase, UpdateRule(momentum=0.0), objective)
+    rule = UpdateRule(momentum=0.0, centred=centred)
+    algorithm = Algorithm(scheme, phase, rule, objective)
     state = algorithm.init(jax.random.key(1), machine, 500)
     rates = Rates(rate, rate)
 
@@ -156,10 +296,15 @@ def small(stack):
     return tuple(jax.tree.map(lambda x: 0.1 * x, machine) for machine in stack)
 
 
-def test_joint_learning_raises_the_exact_log_likelihood():
+by_rule = pytest.mark.parametrize(("centred", "rate"), [(False, 0.2), (True, 0.03)])
+
+
+@by_rule
+def test_joint_learning_raises_the_exact_log_likelihood(centred, rate):
     target = data_distribution(deep_boltzmann(tiny_stack(2, seed=3)))
     start = deep_boltzmann(small(tiny_stack(2)))
-    end = trained(Simultaneous(), MeanFieldBound(), PersistentCD(2), start, target, 400, 0.2)
+    phase = PersistentCD(2)
+    end = trained(Simultaneous(), MeanFieldBound(), phase, start, target, 400, rate, centred)
     values = [float(log_likelihood(m, jnp.asarray(target))) for m in (start, end)]
     best = float(target @ np.log(target))
     # Most of the way to the distribution itself.
@@ -178,10 +323,12 @@ def belief_log_likelihood(belief, weight):
     return float(weight @ np.log(p @ conditional))
 
 
-def test_wake_and_sleep_raise_the_exact_log_likelihood():
+@by_rule
+def test_wake_and_sleep_raise_the_exact_log_likelihood(centred, rate):
     target = data_distribution(deep_boltzmann(tiny_stack(2, seed=3)))
     start = DeepBelief.of_stack(small(tiny_stack(2)))
-    end = trained(WakeSleep(), PassOfMeans(), ContrastiveDivergence(2), start, target, 400, 0.2)
+    phase = ContrastiveDivergence(2)
+    end = trained(WakeSleep(), PassOfMeans(), phase, start, target, 400, rate, centred)
     values = [belief_log_likelihood(m, target) for m in (start, end)]
     best = float(target @ np.log(target))
     assert values[1] > values[0] + 0.5 * (best - values[0]), (values, best)

@@ -37,6 +37,18 @@ def test_apply_and_its_transpose_match_the_matrix(coupling, seed):
 
 
 @given(couplings())
+def test_transposed_couplings_have_the_transposed_matrix(coupling):
+    transposed = coupling.transposed()
+    if not isinstance(coupling, DenseCoupling | MPOCoupling):
+        assert transposed is None
+        return
+    assert type(transposed) is type(coupling)
+    assert transposed.visible_shape == coupling.hidden_shape
+    assert transposed.hidden_shape == coupling.visible_shape
+    np.testing.assert_array_equal(transposed.to_matrix(), np.asarray(coupling.to_matrix()).T)
+
+
+@given(couplings())
 def test_embedding_into_an_mpo_is_exact(coupling):
     embedded = coupling.to_mpo()
     assert isinstance(embedded, MPOCoupling)

@@ -105,9 +105,10 @@ class MPODBN(DBN, MPOLayers):
     """Deep belief network with layers coupled by matrix product operators (Hinton et al. 2006).
 
     ``p(X_0..X_L) = p(X_0 | X_1) ... p(X_{L-2} | X_{L-1}) p(X_{L-1}, X_L)``: an `MPORBM` on top of
-    directed layers. Every layer is an `MPORBM` that learns the hidden probabilities of the one
-    below; tensors go in and tensors come out. Fine-tuning is the up-down algorithm, after which
-    the couplings that infer (`machine_.recognition`) are others than those that generate.
+    directed layers. Every layer is an `MPORBM` that learns hidden states of the one below, drawn
+    anew for every batch, and starts as that one upside down if shapes allow; tensors go in and
+    tensors come out. Fine-tuning is the up-down algorithm, after which the couplings that infer
+    (`machine_.recognition`) are others than those that generate.
 
     Features are those of the last layer after a pass of means. `sample` runs chains of the machine
     on top and then draws downwards. `complete` and `denoise` repeat passes of random states up to
@@ -126,6 +127,9 @@ class MPODBN(DBN, MPOLayers):
         Epochs in which all layers learn together, after `n_iter` epochs of each alone.
     rank, boundary, scheme, gauge, rank_tolerance
         Of every layer, as for `MPORBM`. Fine-tuning moves all cores at once.
+    rule, negative_phase, schedule, momentum
+        As for `MPORBM`, at every stage; by default centred steps without momentum, persistent
+        chains, and a rate that falls to 0.
     checkpoint
         Every stage has a file of its own, with ``.layer-1``, ``.layer-2``, ..., ``.fine-tuning``
         added to this name. A `fit` that finds them goes on where it was.

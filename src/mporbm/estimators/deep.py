@@ -6,13 +6,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import jax
 import numpy as np
 from jax import Array
 
-from ..learning import Objective, Scheme
+from ..learning import DrawnStates, Objective, Scheme
+from ..learning.rates import Schedule
+from ..learning.start import mirrored
 from ..machine import Machine, Model
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
 from ..tensor.ranks import Boundary
@@ -42,6 +44,10 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     hidden_shapes: object = field(default=None, kw_only=False)
     n_iter_fine_tuning: int = 50
+    rule: Literal["plain", "centred"] = "centred"
+    negative_phase: str = "pcd"
+    schedule: Schedule = "linear"
+    momentum: float = 0.0
 
     _is_deep: ClassVar[bool] = True
     coupling: ClassVar[str] = "dense"
@@ -94,7 +100,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
             layer = self._train_stage(
                 f"layer {number + 1}",
                 (rows, held, weight),
-                partial(self._specify_layer, number, len(shapes)),
+                partial(self._specify_layer, tuple(stack), len(shapes)),
                 visible_units=self.visible_units if first else "bernoulli",
                 visible_shape=rows.shape[1:],
                 hidden_shape=shape,
@@ -123,10 +129,20 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         return self
 
     def _specify_layer(
-        self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
+        self,
+        below: tuple[Machine, ...],
+        n_layers: int,
+        layer: BoltzmannEstimator,
+        seed: int,
+        source: Source,
     ) -> Specification:
-        """Specify the training of one of the layers: that of a machine alone."""
-        return layer._specify(layer._start(seed, source), source, seed)
+        """Specify the training of the layer above some others: that of a machine alone."""
+        start = layer._start(seed, source)
+        if not below:
+            return layer._specify(start, source, seed)
+        if self.init == "data":
+            start = mirrored(below[-1], start)
+        return layer._specify(start, source, seed, objective=DrawnStates())
 
     def _specify_fine_tuning(
         self, machine: Model, learner: BoltzmannEstimator, seed: int, source: Source

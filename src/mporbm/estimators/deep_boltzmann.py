@@ -11,7 +11,6 @@ from jax import Array
 from numpy.typing import NDArray
 
 from ..learning import MeanFieldBound, Objective, Scheme, Simultaneous
-from ..learning.rates import Schedule
 from ..machine import Bernoulli, Copies, Machine, deep_boltzmann
 from ..machine.layered import layered, stack_of
 from ..sampling.deep import infer_layers, variational_free_energy
@@ -64,9 +63,7 @@ class DBM(DeepEstimator):
     `rank_tolerance`; `hidden_shapes` may be numbers, such as ``[100, 50]``.
     """
 
-    negative_phase: str = "pcd"
     n_gibbs: int = 5
-    schedule: Schedule = "linear"
 
     _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = TOP_FEATURES
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (Simultaneous, MeanFieldBound)
@@ -80,17 +77,22 @@ class DBM(DeepEstimator):
         return stack_of(self._fitted_machine("layers_"))
 
     def _specify_layer(
-        self, position: int, n_layers: int, layer: BoltzmannEstimator, seed: int, source: Source
+        self,
+        below: tuple[Machine, ...],
+        n_layers: int,
+        layer: BoltzmannEstimator,
+        seed: int,
+        source: Source,
     ) -> Specification:
         """Let copies of the layers that are there stand for those that are missing.
 
-        See `mporbm.machine.layered.deep_boltzmann`. Copies make patterns grow as much faster,
-        which the automatic rate does not know.
+        See `mporbm.machine.layered.deep_boltzmann`. Copies lengthen what a step does to fields, and
+        make patterns grow as much faster, which the automatic rates do not know.
         """
-        alone = super()._specify_layer(position, n_layers, layer, seed, source)
+        alone = super()._specify_layer(below, n_layers, layer, seed, source)
         if n_layers == 1:
             return alone
-        n_visible, n_hidden = (2 if position < n_layers - 1 else 1), (2 if position > 0 else 1)
+        n_visible, n_hidden = (2 if len(below) < n_layers - 1 else 1), (2 if below else 1)
         machine = alone.machine
         assert isinstance(machine, Machine)
         units = Copies(machine.visible_units, n_visible), Copies(machine.hidden_units, n_hidden)
@@ -102,8 +104,12 @@ class DBM(DeepEstimator):
         )
         rates = alone.rates
         if self.learning_rate == "auto":
-            share = 1.0 / (n_visible**2 * n_hidden)
-            rates = eqx.tree_at(lambda r: r.coupling, rates, share * rates.coupling)
+            share = 1.0 / (n_visible * n_hidden)
+            if self.rule == "centred":
+                rates = rates * share
+            else:
+                share /= n_visible
+                rates = eqx.tree_at(lambda r: r.coupling, rates, share * rates.coupling)
         return alone._replace(machine=machine, rates=rates)
 
     def reconstruct(self, X: object) -> NDArray[np.floating]:
@@ -145,10 +151,8 @@ class MPODBM(DBM, MPOLayers):
 
     Parameters
     ----------
-    negative_phase, n_gibbs, schedule
-        As for `MPORBM`, at every stage. Chains that begin at the data know little of a model of
-        several layers, and the noise of persistent ones must fade: by default five steps of these,
-        and a rate that falls to 0.
+    n_gibbs
+        As for `MPORBM`, at every stage; by default five steps.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """The learning algorithms: `Algorithm` 1 of the paper and the choices it leaves open."""
 
 from .algorithm import Algorithm, LearningState, Scheme
-from .deep import MeanFieldBound, PassOfMeans, WakeSleep
+from .deep import DrawnStates, MeanFieldBound, PassOfMeans, WakeSleep
 from .gradient import Batch, Objective, Parameters, gradient
 from .monitor import StepInfo
 from .negative_phases import (
@@ -24,6 +24,7 @@ __all__ = [
     "Alternating",
     "Batch",
     "ContrastiveDivergence",
+    "DrawnStates",
     "FastPersistentCD",
     "LearningState",
     "MeanFieldBound",

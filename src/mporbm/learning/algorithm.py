@@ -34,8 +34,8 @@ class LearningState(eqx.Module):
     former: tuple[PyTree, ...]
     """With gauge and momentum, the coupling at which each factor's velocity was computed."""
     chains: PyTree
-    centre: Centre | None = None
-    """The offsets of a centred rule."""
+    centre: PyTree = None
+    """The offsets of a centred rule, a `Centre`; one for each machine of a deep belief network."""
 
 
 class Scheme(eqx.Module):
@@ -95,6 +95,7 @@ class Algorithm(eqx.Module):
         self, key: Array, state: LearningState, data: Batch, rates: Rates
     ) -> tuple[LearningState, StepInfo]:
         """Learn from one batch, as the scheme says."""
+        data = self.objective.draw(key, state.machine, data)
         return self.scheme.step(key, self, state, data, rates)
 
     def update(

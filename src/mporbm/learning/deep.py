@@ -6,12 +6,22 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
-from ..machine import DeepBelief, Machine
+from ..machine import Coupling, DeepBelief, Machine
 from ..machine.hash_rng import hash_split
 from ..machine.layered import layered
 from ..sampling.deep import infer_layers, variational_free_energy
 from .algorithm import Algorithm, LearningState, Scheme, ascend
-from .gradient import Batch, Objective, Parameters, gradient, n_factors, norm
+from .centring import Centre, centre_step, settle
+from .gradient import (
+    Batch,
+    GradientInfo,
+    Objective,
+    Parameters,
+    gradient,
+    n_factors,
+    norm,
+    plan_update,
+)
 from .monitor import (
     Snapshot,
     StepInfo,
@@ -19,7 +29,29 @@ from .monitor import (
     reconstruction_error,
     training_score,
 )
-from .rule import Rates
+from .rule import Rates, UpdateRule
+
+DRAWN = 0x0B17
+"""Makes the key of drawn states another one than those of an update."""
+
+
+class DrawnStates(Objective):
+    """The log-likelihood of the states of a hidden layer, of which the probabilities are stored.
+
+    ``E_data[E_q(X | V)[log p(X)]]``, with states drawn anew for every batch: what a layer adds to
+    the bound on ``log p(V)`` (Hinton, Osindero & Teh 2006, Section 4). Probabilities in place of
+    states would have the right means, but weaker correlations.
+    """
+
+    def batch(self, machine: Machine, stored: PyTree, weight: Array) -> Batch:
+        """Probabilities, to be drawn from."""
+        return Batch(stored.astype(machine.coupling.dtype), weight)
+
+    def draw(self, key: Array, machine: Machine, data: Batch) -> Batch:
+        """States of the samples."""
+        states = jax.random.bernoulli(jax.random.fold_in(key, DRAWN), data.visible)
+        states = states.astype(data.visible.dtype)
+        return Batch(machine.visible_units.of_values(states), data.weight)
 
 
 class MeanFieldBound(Objective):
@@ -82,9 +114,10 @@ class WakeSleep(Scheme):
     ) -> LearningState:
         """No velocity yet, fresh chains for the machine on top."""
         states = [Scheme.init(self, key, algorithm, m, n_chains) for m in _machines(machine)]
-        velocities = tuple(state.velocity for state in states)
-        formers = tuple(state.former for state in states)
-        return LearningState(machine, velocities, formers, states[-1].chains)
+        velocities, formers, centres = zip(
+            *((state.velocity, state.former, state.centre) for state in states), strict=True
+        )
+        return LearningState(machine, velocities, formers, states[-1].chains, centres)
 
     def step(
         self, key: Array, algorithm: Algorithm, state: LearningState, data: Batch, rates: Rates
@@ -106,24 +139,37 @@ class WakeSleep(Scheme):
             conditional_gradient(m, Batch(low, data.weight), high, upwards=False)
             for m, low, high in zip(machine.generation, wake, wake[1:], strict=False)
         ]
-        found.append((ascent, StepInfo(norm(ascent), info.largest_field)))
-        moved = []
-        for m, velocity, former, (ascent, _) in zip(
-            _machines(machine), state.velocity, state.former, found, strict=True
-        ):
-            alone = LearningState(m, velocity, former, None)
-            every = tuple(range(n_factors(m)))
-            moved.append(ascend(algorithm.rule, alone, ascent, rates, every))
-        machines, velocities, formers = zip(*moved, strict=True)
+        found.append((ascent, info))
+        every = zip(
+            _machines(machine), state.velocity, state.former, state.centre, found, strict=True
+        )
+        moved = [
+            _move(algorithm.rule, LearningState(m, velocity, former, None, centre), *slope, rates)
+            for m, velocity, former, centre, slope in every
+        ]
+        machines, velocities, formers, centres = zip(*moved, strict=True)
         n_below = len(machine.recognition)
         network = DeepBelief(machines[:n_below], machines[n_below:-1], machines[-1])
-        infos = [info for _, info in found]
-        return LearningState(network, velocities, formers, chains), combine_infos(infos)
+        infos = [StepInfo(norm(ascent), info.largest_field) for ascent, info in found]
+        new = LearningState(network, velocities, formers, chains, centres)
+        return new, combine_infos(infos)
+
+
+def _move(
+    rule: UpdateRule, state: LearningState, ascent: Parameters, info: GradientInfo, rates: Rates
+) -> tuple[Machine, Parameters, tuple[Coupling, ...], Centre | None]:
+    """Move all parameters of one machine: itself, its velocity and its offsets thereafter."""
+    every = tuple(range(n_factors(state.machine)))
+    planned = plan_update(state.machine, 2)
+    ascent, rates = centre_step(rule, planned, ascent, state.centre, rates)
+    machine, velocity, former = ascend(rule, state, ascent, rates, every)
+    machine, centre = settle(machine, state.machine.coupling, state.centre, info)
+    return machine, velocity, former, centre
 
 
 def conditional_gradient(
     machine: Machine, low: Batch, high: Array, *, upwards: bool
-) -> tuple[Parameters, StepInfo]:
+) -> tuple[Parameters, GradientInfo]:
     """The gradient of ``E[log p(H | V)]`` (upwards) or ``E[log p(V | H)]``, over pairs V, H."""
 
     def log_likelihood(machine: Machine) -> tuple[Array, Array]:
@@ -136,8 +182,7 @@ def conditional_gradient(
         return low.mean(terms.reshape(len(terms), -1).sum(axis=1)), jnp.abs(field).max()
 
     slope, largest = jax.grad(log_likelihood, has_aux=True)(machine)
-    ascent = Parameters.of(slope)
-    return ascent, StepInfo(norm(ascent), largest)
+    return Parameters.of(slope), GradientInfo(low.mean(high), largest)
 
 
 def _machines(belief: DeepBelief) -> tuple[Machine, ...]:

@@ -257,6 +257,10 @@ class Objective(eqx.Module):
         visible = stored.reshape(-1, *machine.visible_shape).astype(machine.coupling.dtype)
         return Batch(machine.visible_units.of_values(visible), weight)
 
+    def draw(self, key: Array, machine: PyTree, data: Batch) -> Batch:
+        """Draw what an update learns from; here the samples as they are."""
+        return data
+
     def gradient(
         self, machine: Machine, pull_back: PullBack, data: Batch, samples: Batch
     ) -> tuple[Parameters, GradientInfo]:

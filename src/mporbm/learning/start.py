@@ -40,6 +40,20 @@ def starting_machine(
     return Machine(coupling, visible_bias, visible_units=units)
 
 
+def mirrored(below: Machine, start: Machine) -> Machine:
+    """Build the machine below upside down, or give `start` where that has another shape or units.
+
+    Its visible layer is distributed as the hidden layer of the one below: a belief network with it
+    on top is that machine, and what it learns from there adds to the bound on the log-likelihood
+    (Hinton, Osindero & Teh 2006, Section 4).
+    """
+    coupling = below.coupling.transposed()
+    same_units = type(below.visible_units.single) is type(start.hidden_units)
+    if coupling is None or coupling.hidden_shape != start.hidden_shape or not same_units:
+        return start
+    return Machine(coupling, below.hidden_bias, below.visible_bias, start.visible_units)
+
+
 def with_unit_fields(machine: Machine, rows: Samples) -> Machine:
     """Scale W so that the hidden fields of the samples spread by 1, and centre them at 0.
 

@@ -64,6 +64,10 @@ class Coupling(eqx.Module):
         """Build small weights that look where samples vary; None if there is no way to."""
         return None
 
+    def transposed(self) -> "Coupling | None":
+        """Build the coupling of both layers in exchanged roles; None if it has another form."""
+        return None
+
     @property
     def factors(self) -> tuple[PyTree, ...]:
         """The arrays that learning moves, in the order of the nodes."""

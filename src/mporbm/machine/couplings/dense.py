@@ -71,6 +71,11 @@ class DenseCoupling(Coupling):
         """Build the coupling from its only factor."""
         return cls(factors[0], n_visible_modes)
 
+    def transposed(self) -> "DenseCoupling":
+        """Put the hidden axes of the weights before the visible ones."""
+        d, n_modes = self.n_visible_modes, self.weights.ndim
+        return DenseCoupling(self.weights.transpose([*range(d, n_modes), *range(d)]), n_modes - d)
+
     @property
     def visible_shape(self) -> tuple[int, ...]:
         """(I_1..I_d)."""

@@ -67,6 +67,10 @@ class MPOCoupling(Coupling):
         )
         return cls(sketch_rows(rng, rows, hidden, rank))
 
+    def transposed(self) -> "MPOCoupling":
+        """Exchange the visible and the hidden index of every core."""
+        return MPOCoupling(self.mpo.T)
+
     @property
     def visible_shape(self) -> tuple[int, ...]:
         """(I_1..I_d)."""
