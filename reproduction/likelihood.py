@@ -170,7 +170,7 @@ def run_of(scale: Scale, data: str, design: Design, seed: int) -> Run:
 
 def _cost(data: str, design: Design) -> float:
     """About how many seconds a run takes, on one core."""
-    whole = {"digits": 40.0, "mnist": 900.0, "mnist-stochastic": 900.0}.get(data, 240.0)
+    whole = {"mnist": 500.0, "mnist-stochastic": 500.0, "alphadigits": 300.0}.get(data, 150.0)
     share = {"RBM": design.n_hidden / 500, "MvRBM": 0.3, "TvRBM": 0.8}.get(design.kind)
     if share is None:
         share = design.n_hidden / 500 * (0.5 + (design.rank or 0) / 80)

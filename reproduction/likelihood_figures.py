@@ -77,10 +77,10 @@ def _draw_curve(
     color = line_style(COUPLINGS.index(designs[0].kind), len(designs))
     style: Style = {**color, "linestyle": dashes}
     axis.errorbar(places, nats, bars, capsize=2.5, elinewidth=0.8, label=label, **style)
-    hollow: Style = {**style, "markerfacecolor": "white"}
+    hollow: Style = {**style, "markerfacecolor": "white", "markersize": 5.0}
     for design, place, value in zip(designs, places, nats, strict=True):
         if not trusted(found[design]):
-            axis.plot(place, value, **hollow)
+            axis.plot(place, value, zorder=3, **hollow)
         size = design.n_hidden if design.kind == "RBM" else design.rank
         if size is not None:
             axis.annotate(
