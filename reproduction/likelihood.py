@@ -62,6 +62,7 @@ def run(
     kind: str,
     hidden_shape: Sequence[int],
     rank: int | None,
+    scheme: str,
     n_iter: Sequence[int],
     n_temperatures: int | None,
     pictures: bool,
@@ -71,7 +72,7 @@ def run(
 
     Of several numbers of epochs the one is taken with the best of validation samples.
     """
-    density, design = DENSITIES[data], Design(kind, tuple(hidden_shape), rank)
+    density, design = DENSITIES[data], Design(kind, tuple(hidden_shape), rank, scheme)
     train, test, validation = density.load()
     model = design.build().set_params(
         **TRAINING, visible_units=density.visible_units, random_state=seed
@@ -160,6 +161,7 @@ def run_of(scale: Scale, data: str, design: Design, seed: int) -> Run:
         "kind": design.kind,
         "hidden_shape": list(design.hidden_shape),
         "rank": design.rank,
+        "scheme": design.scheme,
         "n_iter": list(density.n_iter),
         "n_temperatures": None if scale.full else QUICK_TEMPERATURES,
         "pictures": seed == 0 and design in density.shown,

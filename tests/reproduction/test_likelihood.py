@@ -112,7 +112,14 @@ def made_up(data, effective=40.0, n_seeds=2):
     return {
         d: [
             fakes.likelihood_run(
-                data, d.kind, d.hidden_shape, d.rank, seed=seed, effective=effective, **asked
+                data,
+                d.kind,
+                d.hidden_shape,
+                d.rank,
+                d.scheme,
+                seed=seed,
+                effective=effective,
+                **asked,
             )
             for seed in range(n_seeds)
         ]
@@ -158,8 +165,8 @@ def test_machines_are_built_as_they_are_called(kind):
 
 # Runs
 
-ASKED = {"data": "bars", "kind": "MPORBM", "hidden_shape": [3, 2], "rank": 2, "n_iter": [3]}
-ASKED |= {"n_temperatures": 500, "pictures": True, "seed": 0}
+ASKED = {"data": "bars", "kind": "MPORBM", "hidden_shape": [3, 2], "rank": 2, "scheme": "aop"}
+ASKED |= {"n_iter": [3], "n_temperatures": 500, "pictures": True, "seed": 0}
 
 
 def test_a_run(small):

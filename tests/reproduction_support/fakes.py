@@ -155,9 +155,9 @@ def n_weights(kind, visible, hidden, rank):
 
 
 def likelihood_run(
-    data, kind, hidden_shape, rank, n_iter, n_temperatures, pictures, seed, effective=40.0
+    data, kind, hidden_shape, rank, scheme, n_iter, n_temperatures, pictures, seed, effective=40.0
 ):
-    what = (data, kind, *hidden_shape, rank, seed)
+    what = (data, kind, *hidden_shape, rank, scheme, seed)
     visible, nats = VISIBLE.get(data, (28, 28)), -80.0 - number(*what)
     rng = np.random.default_rng(len(kind))
     shape = (6, 7, 3) if len(visible) == 3 else visible
