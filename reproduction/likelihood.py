@@ -37,7 +37,7 @@ TRAINING: dict[str, Any] = {
     "batch_size": 100,
 }
 """How all machines learn."""
-QUICK_TEMPERATURES = 1500
+QUICK_TEMPERATURES = 2000
 """Those of annealing in a quick run; in a full one it doubles them until they are enough."""
 MOST_EXACT = 20
 """Up to so many hidden units log Z is enumerated as well, to see how good annealing is."""
