@@ -16,10 +16,11 @@ SIGNS = {True: "confirmed", False: "not confirmed", None: "open"}
 DESCRIPTION = """\
 Repeat the experiments of the paper, and write a report.
 
-Classification by hidden features (table4), the error against the MPO-rank (figure7), image
-completion (table6, figures8-9) and denoising (table7), each beside the paper's numbers and what
-needs no machine; then deep machines and machines with labels (beyond). Writes DIR/report.html,
-which needs nothing else, DIR/results.json and DIR/figures.
+The log-likelihood of test samples beside dense machines of equal weights and of equal hidden units
+(likelihood). Classification by hidden features (table4), the error against the MPO-rank (figure7),
+image completion (table6, figures8-9) and denoising (table7), each beside the paper's numbers and
+what needs no machine; then deep machines and machines with labels (beyond). Writes
+DIR/report.html, which needs nothing else, DIR/results.json and DIR/figures.
 
 Data sets are looked for in the folder that the environment variable MPORBM_DATA names, then in a
 cache, and are else downloaded, but for DrivFace."""
@@ -46,9 +47,9 @@ def arguments() -> Parser:
         "names",
         nargs="*",
         metavar="NAME",
-        help="Which experiments, by their names in the paper: tables1-3, table4, figure7, table5, "
-        "table6, figures8-9, table7; or beyond. All of them by default; quick ones but for beyond, "
-        "which takes as long as all others.",
+        help="Which experiments: likelihood, those of the paper by their names, tables1-3, table4, "
+        "figure7, table5, table6, figures8-9, table7, or beyond. All of them by default; quick "
+        "ones but for beyond, which takes as long as all others.",
     )
     scale = parser.add_mutually_exclusive_group()
     scale.add_argument(

@@ -14,11 +14,12 @@ from mporbm.atomic import locked, write_text
 from mporbm.evaluation.processes import available_cores
 from mporbm.evaluation.run_cache import Outcome
 
-from . import beyond, figure7, figures8_9, table4, table5, table6, table7, tables1_3
+from . import beyond, figure7, figures8_9, likelihood, table4, table5, table6, table7, tables1_3
 from .runs import Run, perform_all
 from .scale import Scale
 
 EXPERIMENTS: dict[str, ModuleType] = {
+    "likelihood": likelihood,
     "tables1-3": tables1_3,
     "table4": table4,
     "figure7": figure7,
@@ -28,7 +29,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "table7": table7,
     "beyond": beyond,
 }
-"""Modules of experiments by their names in the paper, in its order, and what goes beyond it."""
+"""Modules of experiments by their names: likelihood, those of the paper in its order, and more."""
 REFERENCES = [
     "C. Chen, K. Batselier, C.-Y. Ko, N. Wong: Matrix product operator restricted Boltzmann "
     "machines. International Joint Conference on Neural Networks, 2019.",
@@ -36,6 +37,8 @@ REFERENCES = [
     "International Joint Conference on Neural Networks, 2016.",
     "T. D. Nguyen, T. Tran, D. Phung, S. Venkatesh: Tensor-variate restricted Boltzmann machines. "
     "AAAI Conference on Artificial Intelligence, 2015.",
+    "R. Salakhutdinov, I. Murray: On the quantitative analysis of deep belief networks. "
+    "International Conference on Machine Learning, 2008.",
 ]
 
 

@@ -146,10 +146,10 @@ def encode(images: Array) -> str:
     return base64.b64encode(np.round(255.0 * images).astype(np.uint8).tobytes()).decode()
 
 
-def decode(text: str) -> Array:
+def decode(text: str, shape: tuple[int, ...] = (28, 28)) -> Array:
     """The images of `encode`."""
     values = np.frombuffer(base64.b64decode(text), np.uint8)
-    return values.reshape(-1, 28, 28) / 255.0
+    return values.reshape(-1, *shape) / 255.0
 
 
 def answering(model: Any, method: str) -> Callable[[Question], Array]:

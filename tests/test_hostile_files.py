@@ -19,7 +19,7 @@ from mporbm.datasets import formats
 from mporbm.datasets.formats import Blob, open_image, open_zip, read_gzip, read_member
 from mporbm.training import FileFormatError
 from mporbm.training import safetensors_io as storage
-from reproduction.datasets.arcene import read_integers
+from reproduction.datasets.tables import read_integers
 from reproduction.runs import Run
 from tables import check_each
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from reproduction.densities import DENSITIES
 from reproduction.experiments import EXPERIMENTS
 from reproduction.report import render, render_markdown
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "results"
 N_SPLITS = {"table4-coil100": 3, "beyond-errors": 3, "beyond-psnr": 3, "beyond-labels": 3}
+N_SPLITS |= {f"likelihood-{name}": 3 for name in DENSITIES}
 """How many splits tables have, if not 10 or more."""
 
 

@@ -1,17 +1,16 @@
 """Arcene: cancer against normal in mass spectra."""
 
 import hashlib
-import io
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mporbm.datasets.fetch import Remote
-from mporbm.datasets.formats import Blob
 from mporbm.datasets.loaders import as_bunch
 
 from .archives import fetch_blob
+from .tables import read_integers
 
 REMOTE = Remote(
     "arcene.zip",
@@ -97,30 +96,3 @@ def _read_part(part: str) -> tuple[NDArray[np.uint16], NDArray[np.bool_]]:
             f"{SHA256[part]}, got others, of {found}; get the files again from {REMOTE.urls[0]}."
         )
     return small.astype(np.uint16), positive
-
-
-def read_integers(blob: Blob, n_rows: int, n_columns: int) -> NDArray[np.int64]:
-    """Read a table of integers in text, one row in each line; blank lines are left out."""
-    table = np.empty((n_rows, n_columns), np.int64)
-    number = 0
-    for line in io.BytesIO(blob.content):
-        # No more than are needed to see that there are too many.
-        if not (words := line.split(None, n_columns)):
-            continue
-        if number == n_rows or len(words) != n_columns:
-            got = f"{len(words)} in sample {number + 1}" if number < n_rows else "more lines"
-            raise ValueError(
-                f"{blob.label}: expected {n_columns} integers in each of {n_rows} lines, got "
-                f"{got}; it may be cut off."
-            )
-        try:
-            table[number] = np.array(words, np.int64)
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"{blob.label}: expected integers in text: {error}.") from error
-        number += 1
-    if number < n_rows:
-        raise ValueError(
-            f"{blob.label}: expected {n_rows} lines of {n_columns} integers, got {number}; it may "
-            f"be cut off."
-        )
-    return table

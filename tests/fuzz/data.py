@@ -87,6 +87,17 @@ def changed_text(rng):
     return rng.choice(("\n", "\n", "\r\n", "\r", "\n\n")).join(lines).encode()
 
 
+def changed_binary_text(rng):
+    words = [b"0", b"1", b"2", b"-1", b"", b" 1", b"9" * 30, b"x", b"\0", b"1 0"]
+    lines = [
+        b",".join(
+            rng.choices(words[:2] if rng.randrange(4) else words, k=rng.choice((6, 6, 6, 5, 50)))
+        )
+        for _ in range(rng.choice((2, 2, 2, 1, 100)))
+    ]
+    return rng.choice((b"\n", b"\r\n", b"\n\n")).join(lines)
+
+
 CSV = b"fileName,subject,imgNum,label,ang,xF,yF,wF,hF\n" + b"a,1,1,2,0,1,2,3,4\n" * 3
 
 

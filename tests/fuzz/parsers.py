@@ -12,7 +12,8 @@ import mporbm
 from fuzz import arrays, data, models, mutation, settings
 from mporbm.datasets.formats import open_image, read_gzip
 from mporbm.datasets.loaders import read_idx
-from reproduction.datasets.arcene import read_integers
+from reproduction.datasets.density import read_binary
+from reproduction.datasets.tables import read_integers
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,12 @@ PARSERS = {
         lambda: [b"1 2 3 4\n5 6 7 8\n9 10 11 12\n"],
         data.changed_text,
         data.of_bytes(read_integers, 3, 4),
+    ),
+    "binary text": Parser(
+        "x.data",
+        lambda: [b"0,1,0,1,0,0\n1,0,0,0,0,1\n"],
+        data.changed_binary_text,
+        data.of_bytes(read_binary, 2, (1, 2, 3)),
     ),
     "CSV": Parser("x.txt", lambda: [data.CSV], data.changed_csv, data.read_csv),
     "archive": Parser("a.zip", data.valid_archive, data.changed_archive, data.read_archive),

@@ -135,7 +135,53 @@ def beyond_run(machine, n_train, n_iter, n_validation, n_test, offline, seed):
     }
 
 
+VISIBLE = {"bars": (5, 4), "ocr-letters": (16, 8), "connect-four": (7, 6, 3)}
+VISIBLE |= {"alphadigits": (20, 16)}
+"""Shapes of samples whose likelihood is compared, if they are not 28x28."""
+
+
+def n_weights(kind, visible, hidden, rank):
+    """The number of weights of a machine, from its sizes."""
+    if kind == "RBM":
+        return math.prod(visible) * math.prod(hidden)
+    if kind == "TvRBM":
+        return rank * (sum(visible) + sum(hidden))
+    sizes = [i * j for i, j in zip(visible, hidden, strict=True)]
+    if kind == "MvRBM":
+        return sum(sizes)
+    bonds = [min(rank, math.prod(sizes[:k]), math.prod(sizes[k:])) for k in range(1, len(sizes))]
+    ends = [1, *bonds, 1]
+    return sum(ends[k] * size * ends[k + 1] for k, size in enumerate(sizes))
+
+
+def likelihood_run(
+    data, kind, hidden_shape, rank, scheme, n_iter, n_temperatures, pictures, seed, effective=40.0
+):
+    what = (data, kind, *hidden_shape, rank, scheme, seed)
+    visible, nats = VISIBLE.get(data, (28, 28)), -80.0 - number(*what)
+    rng = np.random.default_rng(len(kind))
+    shape = (6, 7, 3) if len(visible) == 3 else visible
+    shown = ("samples", "test") if len(visible) == 3 else ("samples", "test", "completed")
+    drawn = {name: generation.encode(rng.random((2, *shape))) for name in shown}
+    return {
+        "forward": nats,
+        "reverse": nats - 0.25,
+        "exact": nats - 0.125 if math.prod(hidden_shape) <= 20 else None,
+        "training": nats + 2.0,
+        "effective_sample_size": effective,
+        "standard_error": 0.1,
+        "independent": -200.0,
+        "parameters": n_weights(kind, visible, hidden_shape, rank),
+        "epochs": n_iter[-1],
+        "training_seconds": number(*what, "seconds"),
+        "cores": 1,
+        "sizes": [4000, 1000],
+        "pictures": {"shape": list(shape), **drawn} if pictures else None,
+    }
+
+
 RUNS = {
+    "likelihood": likelihood_run,
     "tables1_3": tables1_3,
     "classification": classification_run,
     "figure7": figure7_run,

@@ -15,7 +15,7 @@ from scipy.io import loadmat, savemat
 from dataset_fixtures import check_bunch
 from mporbm.datasets import DatasetNotFoundError
 from reproduction import datasets
-from reproduction.datasets import alphadigits, arcene, coil100, drivface, matlab
+from reproduction.datasets import alphadigits, arcene, coil100, density, drivface, matlab
 
 
 def mat(**variables):
@@ -162,6 +162,94 @@ def test_an_archive_without_a_member(arcene_files, put):
     with pytest.raises(ValueError, match=r"expected a member arcene_train\.data") as e:
         datasets.load_arcene()
     assert str(e.value).startswith(f"{path}: ")
+
+
+# Binary data of density estimators
+
+DENSITIES = {
+    "ocr_letters.test.data": (datasets.load_ocr_letters, "test", density.OCR_LETTERS, (16, 8)),
+    "connect4.valid.data": (datasets.load_connect_four, "valid", density.CONNECT_FOUR, (7, 6, 3)),
+}
+
+
+@pytest.fixture(params=DENSITIES)
+def small_density(request, rng, monkeypatch):
+    """The name of a file of five samples, its content, the samples, and what loads them."""
+    load, subset, parts, shape = DENSITIES[request.param]
+    samples = rng.integers(2, size=(5, *shape), dtype=np.uint8)
+    if len(shape) == 3:
+        samples = np.eye(3, dtype=np.uint8)[rng.integers(3, size=(5, *shape[:-1]))]
+    part = density.Part(5, hashlib.sha256(samples.tobytes()).hexdigest())
+    monkeypatch.setitem(parts, subset, part)
+    lines = [",".join(map(str, sample.ravel())) for sample in samples]
+    content = "\n".join(lines).encode() + b"\n"
+    return request.param, content, samples, lambda: load(subset)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_densities(small_density, put, packed):
+    name, content, samples, load = small_density
+    if packed:
+        put("density", f"{name}.gz", gzip.compress(content))
+    else:
+        put("density", name, content.replace(b"\n", b"\r\n"))
+    bunch = load()
+    assert_array_equal(bunch.data, samples)
+    assert bunch.data.dtype == np.uint8
+    assert "Terms of use: " in bunch.DESCR
+    assert name in bunch.source
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda c: c[:-9], r"expected \d+ integers in each of 5 lines, got \d+ in sample 5"),
+        (lambda c: c[: c.index(b"\n")], r"expected 5 lines of \d+ integers, got 1; it may be cut"),
+        (lambda c: c + c, r"expected \d+ integers in each of 5 lines, got more lines"),
+        (lambda c: b"", r"expected 5 lines of \d+ integers, got 0"),
+        (lambda c: c.replace(b",", b" "), r"expected \d+ integers in each of 5 lines, got 1 in"),
+        (lambda c: b"2" + c[1:], r"expected values 0 and 1 only, got also 2\."),
+        (lambda c: b"-1" + c[1:], r"expected values 0 and 1 only, got also -1\."),
+        (lambda c: b"x" + c[1:], r"expected integers in text"),
+        (lambda c: c[2:-1] + b"," + c[:1], r"expected \d+ integers"),
+    ],
+)
+def test_other_densities(small_density, put, change, reason):
+    name, content, _, load = small_density
+    path = put("density", name, change(content))
+    with pytest.raises(ValueError, match=reason) as e:
+        load()
+    assert str(e.value).startswith(f"{path}: ")
+
+
+def test_other_values_of_densities(small_density, put):
+    name, content, _, load = small_density
+    lines = content.splitlines(keepends=True)
+    path = put("density", name, b"".join(lines[::-1]))
+    with pytest.raises(ValueError, match="expected values as they are published, of SHA-256") as e:
+        load()
+    assert str(e.value).startswith(f"{path}: ")
+    assert f"/{name}." in str(e.value)
+
+
+def test_squares_in_two_states(put, monkeypatch):
+    monkeypatch.setitem(density.CONNECT_FOUR, "valid", density.Part(1, ""))
+    squares = [b"0,1,0"] * 42
+    squares[7] = b"1,1,0"
+    put("density", "connect4.valid.data", b",".join(squares))
+    match = r"expected exactly one 1 of 3 along the last mode, got 2 in sample 1 at \(1, 1\)\."
+    with pytest.raises(ValueError, match=match):
+        datasets.load_connect_four("valid")
+
+
+@pytest.mark.usefixtures("home")
+def test_densities_that_are_not_there(offline):
+    with pytest.raises(DatasetNotFoundError, match=r"ocr_letters\.test\.data is not on this comp"):
+        datasets.load_ocr_letters("test")
+    (address,) = offline
+    assert address.endswith("/datasets/ocr_letters/ocr_letters.test.data")
+    with pytest.raises(ValueError, match=r"subset='train': expected 'valid' or 'test'\."):
+        datasets.load_ocr_letters("train")
 
 
 # DrivFace

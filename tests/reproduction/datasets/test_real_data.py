@@ -70,3 +70,21 @@ def test_coil():
 def test_objects_of_coil():
     with pytest.raises(ValueError, match=r"objects: expected some of .*41-80.*, got also 101;"):
         datasets.load_coil100([41, 101])
+
+
+def test_ocr_letters():
+    valid, test = datasets.load_ocr_letters("valid").data, datasets.load_ocr_letters("test").data
+    assert valid.shape == test.shape == (10000, 16, 8)
+    # Neighbouring pixels are alike along both modes, which they would not be in another shape.
+    for axis in (1, 2):
+        assert (np.diff(test.astype(int), axis=axis) == 0).mean() > 0.75
+
+
+def test_connect_four():
+    train, valid = (datasets.load_connect_four(part).data for part in ("train", "valid"))
+    assert (train.shape, valid.shape) == ((16000, 7, 6, 3), (4000, 7, 6, 3))
+    for boards in (train, valid):
+        first, empty, second = np.moveaxis(boards, -1, 0).astype(int)
+        # Four pieces of either player, and no piece above an empty square.
+        assert {*first.sum((1, 2))} == {*second.sum((1, 2))} == {4}
+        assert (np.diff(empty, axis=2) >= 0).all()
