@@ -157,11 +157,17 @@ def learnergy(rows: Rows, seed: int, learning_rate: float) -> Learner:
 
 
 def rbms(
-    rows: Rows, seed: int, learning_rate: float, n_gibbs: int = 1, batch: int = BATCH
+    rows: Rows,
+    seed: int,
+    learning_rate: float,
+    n_updates: int | None = None,
+    n_gibbs: int = 1,
+    batch: int = BATCH,
 ) -> Learner:
     """The loop of its `train`, centred with normalised gradients, without its files.
 
-    Batches are those of a shuffled epoch: `train` shuffles all rows for each of them.
+    Batches are those of a shuffled epoch: `train` shuffles all rows for each of them. Its rate is
+    constant, or falls linearly to 0 within `n_updates`, which `train` leaves to an optimizer.
     """
     import torch
     from rbms.bernoulli_bernoulli.classes import BBRBM
@@ -175,17 +181,20 @@ def rbms(
     model = BBRBM(start, visible_bias, hidden_bias)
     model.init_grad()
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, maximize=True)
-    chains, weights = model.init_chains(batch), torch.ones(batch)
+    chains, weights, n_done = model.init_chains(batch), torch.ones(batch), 0
 
     def learn(rows: Rows) -> None:
-        nonlocal chains
+        nonlocal chains, n_done
         with torch.no_grad():
             for visible in torch.from_numpy(rows).split(batch):
+                left = 1.0 if n_updates is None else max(1.0 - n_done / n_updates, 0.0)
+                optimizer.param_groups[0]["lr"] = learning_rate * left
                 optimizer.zero_grad(set_to_none=False)
                 chains, _ = fit_batch_pcd(
                     (visible, weights), chains, model, n_gibbs, 1.0, centered=True
                 )
                 optimizer.step()
+                n_done += 1
 
     return Learner(
         learn, lambda: Parameters(*(array.numpy().copy() for array in model.parameters()))
