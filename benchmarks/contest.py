@@ -10,8 +10,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,8 @@ THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 Run = Callable[[], object]
 """What is measured."""
+Answer = Callable[[Any], Any]
+"""What a contender says when it is asked."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,25 @@ class Result:
 
 def contest(contenders: Mapping[str, Contender], rounds: int) -> dict[str, Result]:
     """The times of all contenders, who take turns `rounds` times."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    peaks = dict.fromkeys(contenders, 0)
+    with staged(contenders, _timed) as ask:
+        for _ in range(rounds):
+            for name in contenders:
+                taken, peaks[name] = ask(name, True)
+                seconds[name].append(taken)
+    return {name: Result(seconds[name], peaks[name]) for name in contenders}
+
+
+@contextmanager
+def staged(
+    contenders: Mapping[str, Contender], wrap: Callable[[Any], Answer] | None = None
+) -> Iterator[Callable[[str, Any], Any]]:
+    """Let each contender wait in a process of its own; what comes asks one of them by its name.
+
+    A question is anything but None, and goes to what ``prepare`` gave, or to what `wrap` makes of
+    it.
+    """
     # BLAS and OpenMP read these when they are loaded.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(THREADS)
@@ -51,7 +72,7 @@ def contest(contenders: Mapping[str, Contender], rounds: int) -> dict[str, Resul
         ends = {}
         for name, contender in contenders.items():
             here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(there, contender), daemon=True)
+            process = context.Process(target=_serve, args=(there, contender, wrap), daemon=True)
             process.start()
             # Then the end of the process is the end of the pipe.
             there.close()
@@ -60,14 +81,12 @@ def contest(contenders: Mapping[str, Contender], rounds: int) -> dict[str, Resul
             ends[name] = here
             # One after the other, so that nothing is measured while another one is prepared.
             _answer(here, name)
-        seconds: dict[str, list[float]] = {name: [] for name in contenders}
-        peaks = dict.fromkeys(contenders, 0)
-        for _ in range(rounds):
-            for name, end in ends.items():
-                end.send(True)
-                taken, peaks[name] = _answer(end, name)
-                seconds[name].append(taken)
-    return {name: Result(seconds[name], peaks[name]) for name in contenders}
+
+        def ask(name: str, question: Any) -> Any:
+            ends[name].send(question)
+            return _answer(ends[name], name)
+
+        yield ask
 
 
 def turns(programs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
@@ -97,9 +116,20 @@ def _seconds(run: Run) -> float:
     return time.perf_counter() - start
 
 
+def _timed(run: Run) -> Answer:
+    """Measure `run` whenever asked, but for its first call."""
+    run()
+
+    def answer(_: Any) -> tuple[float, int]:
+        taken = _seconds(run)
+        return taken, RSS_UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    return answer
+
+
 def _dismiss(end: Any) -> None:
     with suppress(OSError):
-        end.send(False)
+        end.send(None)
 
 
 def _answer(end: Any, name: str) -> Any:
@@ -109,11 +139,11 @@ def _answer(end: Any, name: str) -> Any:
         raise SystemExit(f"{name} failed; what it said stands above.") from None
 
 
-def _serve(end: Any, contender: Contender) -> None:
-    prepare = getattr(importlib.import_module(contender.module), contender.prepare)
-    run = prepare(**contender.arguments)
-    run()
+def _serve(end: Any, contender: Contender, wrap: Callable[[Any], Answer] | None) -> None:
+    prepared = getattr(importlib.import_module(contender.module), contender.prepare)(
+        **contender.arguments
+    )
+    answer = prepared if wrap is None else wrap(prepared)
     end.send(None)
-    while end.recv():
-        taken = _seconds(run)
-        end.send((taken, RSS_UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+    while (question := end.recv()) is not None:
+        end.send(answer(question))
