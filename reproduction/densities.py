@@ -257,7 +257,7 @@ DENSITIES: dict[str, Density] = {
         f"validation part (4000) is split into halves {_SPLIT}; the first is for validation, which "
         f"nothing here needs, the second (2000) for the test. It is not the published test part. "
         f"Machines with three cores are trained by both schemes, one core after the other and all "
-        f"at once (CD-SU), as the first one failed in a trial.",
+        f"at once (CD-SU), as the first failed in a trial, whose test samples were partly these.",
         n_iter=(60,),
         designs=_designs(
             (12, 43, 101, 256), {(8, 8, 4): (5, 10, 20)}, (256, 20), schemes=("aop", "su")
