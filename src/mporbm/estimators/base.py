@@ -70,17 +70,17 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     visible_shape: Sequence[int] | np.ndarray | None = None
     visible_units: str = "bernoulli"
-    negative_phase: str = "cd"
+    negative_phase: str = "pcd"
     n_gibbs: int = 1
     learning_rate: float | Literal["auto"] = "auto"
-    schedule: Schedule = "constant"
-    momentum: float = 0.5
+    schedule: Schedule = "linear"
+    momentum: float = 0.0
     weight_decay: float = 0.0
     sparsity_target: float | None = None
     sparsity_cost: float = 0.1
     init: str = "data"
     batch_size: int = 100
-    n_iter: int | Literal["auto"] = 50
+    n_iter: int | Literal["auto"] = "auto"
     early_stopping: bool = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5

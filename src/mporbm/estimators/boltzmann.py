@@ -27,7 +27,7 @@ from ..learning import (
     automatic_rates,
 )
 from ..learning.averaging import Average
-from ..learning.rates import Schedule, centred_rates
+from ..learning.rates import automatic_epochs, centred_rates
 from ..learning.start import starting_machine
 from ..machine import COUPLINGS, UNITS, Machine, Model
 from ..tensor import MPSBatch
@@ -47,8 +47,6 @@ MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 NOT_PART_OF_A_TRAINING = {"n_iter", "random_state", "warm_start", "verbose", "feature", "output"}
 NOT_PART_OF_A_TRAINING |= {"checkpoint", "checkpoint_interval"}
 """Parameters that may change between a checkpoint and the training that goes on from it."""
-FEWEST_EPOCHS, FEWEST_BATCHES = 10, 2000
-"""Passes over the data, and batches in all, that there are at least if not asked for."""
 Data = ArrayLike | MPSBatch | inputs.Stream
 """Samples in memory or in files, or a stream of them."""
 Specify = Callable[[int, Source], Specification]
@@ -73,10 +71,6 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
 
     hidden_shape: Any = field(default=None, kw_only=False)
     rule: Literal["plain", "centred"] = "centred"
-    negative_phase: str = "pcd"
-    schedule: Schedule = "linear"
-    momentum: float = 0.0
-    n_iter: int | Literal["auto"] = "auto"
     warm_start: bool = False
 
     _MOST_HIDDEN: ClassVar[int] = 1000
@@ -128,8 +122,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     ) -> Self:
         """Do as `fit`, but let ``specify(seed, source)`` say what is trained."""
         self.check_parameters()
-        # A stream is read more than once, however many epochs there will be.
-        n_iter = FEWEST_EPOCHS if self.n_iter == "auto" else self.n_iter
+        n_iter = automatic_epochs(None) if self.n_iter == "auto" else self.n_iter
         source, rows = self._source(X, weight, n_iter=n_iter, reset=True)
         source, validation = self._split(source, X_val)
         return self._train(source, validation, specify, rows, y)
@@ -327,9 +320,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         if isinstance(source, ArraySource) and not is_partial:
             batch_size = min(batch_size, len(source.used))
         n_batches = source.n_batches(batch_size)
-        n_iter = self.n_iter
-        if n_iter == "auto":
-            n_iter = FEWEST_EPOCHS if n_batches is None else automatic_epochs(n_batches)
+        n_iter = automatic_epochs(n_batches) if self.n_iter == "auto" else self.n_iter
         if rates is None:
             n_updates = None if is_partial else n_batches
             if n_updates is not None:
@@ -420,8 +411,3 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         # Pickles hold what was learnt, not what training would need to go on.
         state: dict[str, object] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_continuation"}
-
-
-def automatic_epochs(n_batches: int) -> int:
-    """Choose how often to pass over data of so many batches: 10 times, more if there are few."""
-    return max(FEWEST_EPOCHS, math.ceil(FEWEST_BATCHES / n_batches))

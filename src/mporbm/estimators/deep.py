@@ -13,7 +13,6 @@ import numpy as np
 from jax import Array
 
 from ..learning import DrawnStates, Objective, Scheme
-from ..learning.rates import Schedule
 from ..learning.start import mirrored
 from ..machine import Machine, Model
 from ..tensor.check import check_integer, check_paired_shapes, check_sequence, check_shape
@@ -45,9 +44,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
     hidden_shapes: object = field(default=None, kw_only=False)
     n_iter_fine_tuning: int = 50
     rule: Literal["plain", "centred"] = "centred"
-    negative_phase: str = "pcd"
-    schedule: Schedule = "linear"
-    momentum: float = 0.0
+    n_iter: int | Literal["auto"] = 50
 
     _is_deep: ClassVar[bool] = True
     coupling: ClassVar[str] = "dense"

@@ -10,6 +10,8 @@ common beyond their means, and flipping the bits of the data changes nothing (Mo
 rate says, whatever the machine and the data, and cannot overflow.
 """
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -54,6 +56,10 @@ def centre_step(
     ``sqrt(<g, L^-1 g R^-1>)`` long in W; of several factors that share a step, the mean square
     counts, which is never too short. Weight decay is a part of the step. Without a centre nothing
     changes.
+
+    Of a gradient that is mostly noise, the steps of a factor hold as much as the factor has
+    parameters: a small one moves by less, as it would if the gradient of W itself were divided by
+    its length.
     """
     if centre is None:
         return ascent, rates
@@ -71,7 +77,9 @@ def centre_step(
     # A gradient that is nothing but rounding errors must not become a step.
     least = 100.0 * float(np.finfo(square.dtype).eps)
     length = jnp.sqrt(square) + decay.astype(square.dtype) + least
-    return Parameters(factors, *ascent.biases), rates * (1.0 / length)
+    sizes = [factor.size for factor in coupling.factors]
+    share = min(sum(sizes[c] for c in moved) / max(sizes), 1.0)
+    return Parameters(factors, *ascent.biases), rates * (math.sqrt(share) / length)
 
 
 def settle(

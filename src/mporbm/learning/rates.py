@@ -1,4 +1,4 @@
-"""Learning rates: the automatic rule, and schedules."""
+"""How fast and how long to learn: automatic rates and epochs, and schedules."""
 
 import math
 from typing import Literal
@@ -16,6 +16,7 @@ LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.5, 40.0
 BIAS_RATE = 0.05
 CENTRED_STEP = 0.085
 DISCRIMINATIVE = 10.0
+FEWEST_EPOCHS, FEWEST_BATCHES = 10, 2000
 
 
 def automatic_rates(rows: Samples | MPSBatch, n_updates: int | None = None) -> Rates:
@@ -49,6 +50,14 @@ def centred_rates(machine: Model, n_updates: int | None = None) -> Rates:
     n_hidden = math.prod(machine.hidden_shape)
     length = CENTRED_STEP * _growth(n_updates) / LEAST_GROWTH * math.sqrt(n_hidden)
     return Rates(length, length)
+
+
+def automatic_epochs(n_batches: int | None) -> int:
+    """Choose how often to pass over data of so many batches, which a stream does not know.
+
+    10 times is enough for large data; small ones are passed until there were 2000 batches.
+    """
+    return max(FEWEST_EPOCHS, math.ceil(FEWEST_BATCHES / (n_batches or FEWEST_BATCHES)))
 
 
 def label_rates(rows: Samples, generative_weight: float | None) -> Rates:

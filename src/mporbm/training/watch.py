@@ -30,8 +30,8 @@ N_CHAINS, FOLLOWING_SHARE = 256, 0.12
 """Chains that follow a machine, and what they may cost, as a share of all products of learning."""
 FEWEST_STEPS, FEWEST_AT_ONCE = 400, 10
 """Trainings too short for so many steps of these chains are not followed; others not for fewer."""
-TOLERANCE = 0.02
-"""By how much a healthy machine may be worse than independent units, relative to these."""
+TOLERANCE = 0.1
+"""By how much a healthy machine may be worse than independent units, relative to these, plus 1."""
 
 
 class DivergenceError(Exception):
@@ -88,7 +88,7 @@ class Watch:
             start = base_machine(machine, np.asarray(machine.visible_bias))
             likelihoods = [self._independent_likelihood(base) for base in (self._base, start)]
             # A training that does not start at the base rates has to find them first.
-            self._least = min(likelihoods) - TOLERANCE * abs(min(likelihoods))
+            self._least = min(likelihoods) - TOLERANCE * abs(min(likelihoods)) - 1.0
 
     def template(self, machine: Model) -> Trajectory | None:
         """Give the shapes of a trajectory, for a checkpoint that may have one."""
