@@ -17,10 +17,11 @@ from strategies import all_states, exact_samples, tiny_machine
 
 COMMON = {"hidden_shape": (2, 2), "rank": 2, "scheme": "su", "gauge": None, "batch_size": 5}
 COMMON |= {"init": "random", "learning_rate": 0.1, "random_state": 0, **PAPER}
+del COMMON["negative_phase"]
 
 
 def model(**parameters):
-    return MPORBM(**{**COMMON, "n_iter": 4, **parameters})
+    return MPORBM(**{**COMMON, "negative_phase": "cd", "n_iter": 4, **parameters})
 
 
 def arrays(machine):

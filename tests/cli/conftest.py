@@ -16,7 +16,8 @@ from reproduction.settings import PAPER
 
 SHAPE = ["--hidden-shape", "2,2", "--rank", "2"]
 RUN = ["--n-iter", "3", "--batch-size", "10", "--seed", "0"]
-PLAIN_RULE = ["--scheme", "su", "--gauge", "none"]
+PLAIN_RULE = ["--scheme", "su", "--gauge", "none", "--rule", "plain", "--momentum", "0.5"]
+PLAIN_RULE += ["--negative-phase", "cd", "--schedule", "constant"]
 PARAMETERS = {"rank": 2, "n_iter": 3, "batch_size": 10, "random_state": 0}
 
 

@@ -240,8 +240,8 @@ BAD_FILES = {
     "[rank]\nmost = 2": "rank={'most': 2}: expected whole numbers",
     'momentum = "high"': "momentum='high': expected a number.",
     "momentum = true": "momentum=True: expected a number.",
-    "n_iter = 2.5": "n_iter=2.5: expected a whole number.",
-    "n-iter = true": "n-iter=True: expected a whole number.",
+    "n_iter = 2.5": 'n_iter=2.5: expected "auto" or a whole number.',
+    "n-iter = true": 'n-iter=True: expected "auto" or a whole number.',
     "early_stopping = 1": "early_stopping=1: expected true or false.",
     'gray = "yes"': "gray='yes': expected true or false.",
     "rank = 2.5": "rank=2.5: expected whole numbers",
@@ -399,7 +399,7 @@ def test_a_checkpoint_of_another_run_is_refused(ok, refused, trained, tmp_path):
     arguments = ["fit", trained.plain.data, "-o", out, *trained.plain.options]
     message = refused(*arguments, "--momentum", 0.9, "--quiet")
     assert str(checkpoint) in message
-    assert "differs in momentum (0.5 there, 0.9 here). Delete the file to start anew" in message
+    assert "differs in momentum (0.0 there, 0.9 here). Delete the file to start anew" in message
 
 
 @pytest.mark.filterwarnings("default:learning_rate=1e.09:UserWarning")

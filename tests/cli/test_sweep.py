@@ -225,14 +225,14 @@ def test_the_grid_has_every_combination(config, place):
     # Names may be written either way.
     path = config(
         "seeds = [4, 2]\nx-val = 'x-val.npy'\nmomentum = 0.9",
-        "[sweep]\nrank = [3, [2, 2]]\nlearning-rate = ['auto', 0.1]\ngauge = ['none']",
+        "[sweep]\nrank = [3, [2, 2]]\nlearning-rate = ['auto', 0.1]\nrule = ['plain']",
     )
     asked = read_config(path)
     plan = asked.plan
     assert (asked.data, asked.x_val) == (f"{place}/x.npy", f"{place}/x-val.npy")
     assert (plan.seeds, plan.measure, plan.sampler) == ((4, 2), "pseudo_log_likelihood", "grid")
     assert plan.grid == [
-        {"rank": rank, "learning_rate": rate, "gauge": "none"}
+        {"rank": rank, "learning_rate": rate, "rule": "plain"}
         for rank in (3, [2, 2])
         for rate in ("auto", 0.1)
     ]
@@ -240,10 +240,10 @@ def test_the_grid_has_every_combination(config, place):
     assert [run.seed for run in runs] == [4, 2]
     assert runs[0].options == {
         **{"hidden_shape": [2, 2], "n_iter": 2, "batch_size": 10, "momentum": 0.9},
-        **{"rank": [2, 2], "learning_rate": 0.1, "gauge": "none"},
+        **{"rank": [2, 2], "learning_rate": 0.1, "rule": "plain"},
     }
     estimator = runs[0].estimator
-    assert (estimator.rank, estimator.learning_rate, estimator.gauge) == ((2, 2), 0.1, None)
+    assert (estimator.rank, estimator.learning_rate, estimator.rule) == ((2, 2), 0.1, "plain")
     assert runs[0].coding is None
 
 

@@ -17,8 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mporbm import MPORBM, Binarize, BitPlanes
 from mporbm.estimators import batches, boltzmann, inputs
-from mporbm.training import PackedBits
-from mporbm.training import loop as training
+from mporbm.training import PackedBits, watch
 from mporbm.training import sources as data
 from mporbm.training.sources import file_behind
 from reproduction.settings import PAPER
@@ -335,7 +334,7 @@ def test_no_more_than_a_batch_is_unpacked(monkeypatch):
     monkeypatch.setattr(PackedBits, "__array__", refused)
     # Training looks at some samples, whatever their number, to measure and to watch.
     monkeypatch.setattr(boltzmann, "MEASURED_ROWS", 16)
-    monkeypatch.setattr(training, "N_WATCHED", 16)
+    monkeypatch.setattr(watch, "N_WATCHED", 16)
     model = clone(MODEL).set_params(batch_size=7, n_iter=1).fit(rows)
     assert set(traced) == {7}
     assert max(measured) <= 64 < len(rows)

@@ -99,10 +99,13 @@ def test_visible_shape_is_inferred():
     assert start(MPORBM(), FLAT).visible_shape_ == (FLAT.shape[1],)
 
 
-def test_hidden_shape_is_a_third_of_each_visible_mode():
-    assert start(MPORBM()).hidden_bias_.shape == (2, 1)
-    assert start(RBM()).hidden_bias_.shape == (2, 1)
-    assert start(TvRBM()).hidden_bias_.shape == (2,)
+def test_hidden_shape_is_that_of_the_samples_if_these_are_small():
+    assert start(MPORBM()).hidden_bias_.shape == X.shape[1:]
+    assert start(RBM()).hidden_bias_.shape == X.shape[1:]
+    assert start(TvRBM()).hidden_bias_.shape == (X[0].size,)
+    large = np.zeros((2, 40, 40, 10), bool)
+    shape = MPORBM(rank=1, n_iter=0).fit(large).hidden_bias_.shape
+    assert shape == (16, 16, 4)
 
 
 # Features

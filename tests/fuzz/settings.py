@@ -9,7 +9,8 @@ from mporbm.cli.fit_options import fit_options
 from reproduction.runs import Run
 
 TOML = (
-    b'hidden-shape = [2, 2]\nrank = 2\nscheme = "su"\ngauge = "none"\nn_iter = 3\nmomentum = 0.5\n'
+    b'hidden-shape = [2, 2]\nrank = 2\nscheme = "su"\ngauge = "none"\nrule = "plain"\n'
+    b"n_iter = 3\nmomentum = 0.5\n"
 )
 OPTIONS = sorted([*fit_options(), "data", "picture", "force", "quiet"])
 LITERALS = (

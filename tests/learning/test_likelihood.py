@@ -11,6 +11,7 @@ from mporbm.tensor import MPO
 from strategies import all_states
 
 SETTINGS = {"batch_size": 28, "n_iter": 100, "learning_rate": 0.3, "schedule": "linear"}
+SETTINGS |= {"rule": "plain", "momentum": 0.5}
 WAYS = {phase: {"negative_phase": phase} for phase in ("cd", "pcd", "pt")}
 WAYS["centred"] = {"negative_phase": "pcd", "rule": "centred", "learning_rate": "auto"}
 
@@ -82,6 +83,8 @@ def test_two_site_finds_the_planted_rank_and_learns_as_well_as_at_that_rank():
         "learning_rate": 0.1,
         "schedule": "linear",
         "negative_phase": "pcd",
+        "rule": "plain",
+        "momentum": 0.5,
         "n_gibbs": 3,
         "random_state": seed,
     }

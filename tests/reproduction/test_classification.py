@@ -11,6 +11,7 @@ from scipy.special import expit
 from mporbm import MPORBM
 from mporbm.evaluation import neighbours
 from reproduction import classification, tasks
+from reproduction.settings import PAPER
 from reproduction.tasks import TASKS, Task, split
 from reproduction_support import fakes
 
@@ -164,6 +165,7 @@ def paper_way(**options):
         rank=2,
         scheme="aop",
         gauge=None,
+        **PAPER,
         init="random",
         random_state=0,
         feature="field",
@@ -259,7 +261,10 @@ def test_schemes_are_those_of_the_names():
         assert parameters["scheme"] == ("aop" if machine in ("CD-AOP", "untrained") else "su")
         assert (parameters["gauge"], parameters["init"]) == (None, "random")
     ours = classification._estimator(DEEP, "gauge", "values")
-    assert ours.get_params() == MPORBM((2, 2, 1), rank=2, visible_units="gaussian").get_params()
+    assert (
+        ours.get_params()
+        == MPORBM((2, 2, 1), rank=2, visible_units="gaussian", **PAPER).get_params()
+    )
 
 
 def test_gray_code_is_for_those_that_are_compared_in_the_end():

@@ -78,7 +78,7 @@ for thread in threads: thread.join()
 
 def test_a_killed_training_goes_on_as_if_nothing_had_happened(X, tmp_path):
     np.save(tmp_path / "X.npy", X)
-    phases, parameters = ("cd", "pcd"), {**COMMON, "n_iter": 80}
+    phases, parameters = ("cd", "pcd"), {**COMMON, "n_iter": 400}
     command = [sys.executable, "-c", SCRIPT, tmp_path, json.dumps(parameters), *phases]
     environment = {**os.environ, "JAX_ENABLE_X64": "1"}
     checkpoints = [tmp_path / f"{phase}.checkpoint" for phase in phases]
@@ -92,13 +92,13 @@ def test_a_killed_training_goes_on_as_if_nothing_had_happened(X, tmp_path):
     process.kill()
     assert process.wait() == -signal.SIGKILL
     for path in checkpoints:
-        assert 3 <= progress(path).epoch < 80
+        assert 3 <= progress(path).epoch < 400
 
     subprocess.run(command, env=environment, check=True)
     for phase, path in zip(phases, checkpoints, strict=True):
         expected = MPORBM(**parameters, negative_phase=phase).fit(X)
         assert_same(mporbm.load(tmp_path / f"{phase}.model"), expected)
-        assert progress(path).epoch == 80
+        assert progress(path).epoch == 400
 
 
 # Interrupted

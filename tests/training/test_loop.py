@@ -22,6 +22,8 @@ ALL = {
     "reconstruction_error",
     "score",
     "free_energy",
+    "log_likelihood",
+    "log_partition_error",
     "gradient_norm",
     "weight_norm",
     "seconds",
@@ -154,7 +156,11 @@ def test_early_stopping_sets_samples_aside(X):
 def test_validation_without_early_stopping_only_watches(X):
     watched = model().fit(X, X_val=X[:4])
     assert_same(watched, model().fit(X))
-    assert set(watched.history_[0]) == ALL | {"validation_score", "free_energy_gap"}
+    assert set(watched.history_[0]) == ALL | {
+        "validation_score",
+        "validation_log_likelihood",
+        "free_energy_gap",
+    }
 
 
 # Rates

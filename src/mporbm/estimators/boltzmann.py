@@ -39,14 +39,12 @@ from ..training import checkpoint as checkpoints
 from ..training.checkpoint import Progress
 from ..training.sources import Source
 from . import inputs
-from .base import EstimatorBase, Purpose, chain_rows, key_for, plain
+from .base import EstimatorBase, Purpose, chain_rows, key_for
+from .identity import identity_of
 from .progress import epoch_text, progress_bar
 
 MEASURED_ROWS, MEASURED_ENTRIES = 1024, 2**25
 """The most samples, and entries of them, that the start and the automatic rate look at."""
-NOT_PART_OF_A_TRAINING = {"n_iter", "random_state", "warm_start", "verbose", "feature", "output"}
-NOT_PART_OF_A_TRAINING |= {"checkpoint", "checkpoint_interval"}
-"""Parameters that may change between a checkpoint and the training that goes on from it."""
 Data = ArrayLike | MPSBatch | inputs.Stream
 """Samples in memory or in files, or a stream of them."""
 Specify = Callable[[int, Source], Specification]
@@ -354,18 +352,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         base = getattr(self, "base_bias_", None)
         if base is not None and base.shape != tuple(machine.visible_shape):
             base = None
-        return Specification(machine, algorithm, rates, config, seed, self._identity(), base)
-
-    def _identity(self) -> dict[str, object]:
-        """Say what a checkpoint must have been made with to go on from it."""
-        left_out = NOT_PART_OF_A_TRAINING
-        # Where rates, or what is dropped, depend on the number of epochs, it is another training.
-        changing = self.schedule != "constant" or self.learning_rate == "auto"
-        if changing or SCHEMES[getattr(self, "scheme", "su")].depends_on_n_iter:
-            left_out = left_out - {"n_iter"}
-        parameters: dict[str, object] = plain(self.get_params(deep=False))
-        kept = {name: value for name, value in parameters.items() if name not in left_out}
-        return {"class": type(self).__name__, **kept}
+        return Specification(machine, algorithm, rates, config, seed, identity_of(self), base)
 
     # What was learnt
 

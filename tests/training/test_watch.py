@@ -1,0 +1,92 @@
+"""What is watched: likelihoods that are right, and machines that are worse than none."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mporbm import MPORBM, RBM
+from mporbm.machine import exact
+from mporbm.training import watch
+from mporbm.training.loop import DivergenceWarning
+
+
+def stripes(size):
+    """All images whose rows are all on or all off, as often as they can be told from noise."""
+    lines = np.array(list(itertools.product([0, 1], repeat=size)), bool)
+    return np.tile(np.repeat(lines[:, :, None], size, axis=2), (4, 1, 1))
+
+
+DATA = stripes(4)
+INDEPENDENT = -16.0 * np.log(2.0)
+PLAIN = {"rule": "plain", "schedule": "constant", "momentum": 0.5}
+SLOW = {**PLAIN, "learning_rate": 0.05}
+SETTINGS = [
+    {**PLAIN, "negative_phase": phase, "learning_rate": rate, "scheme": scheme}
+    for phase, rate, scheme in itertools.product(["cd", "pcd"], [3.0, 30.0, 300.0], ["aop", "su"])
+]
+SETTINGS += [{**PLAIN, "learning_rate": 1.0, "momentum": momentum} for momentum in (0.95, 0.99)]
+SETTINGS += [{"rule": "centred", "learning_rate": 300.0}]
+
+
+def likelihood(model):
+    return float(np.mean(exact.log_probability(model.machine_, DATA)))
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+def test_bad_settings_are_noticed_or_end_well(number):
+    model = MPORBM((3, 3), rank=3, n_iter=30, batch_size=16, random_state=0, **SETTINGS[number])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(DATA)
+    noticed = any(issubclass(w.category, DivergenceWarning) for w in caught)
+    assert model.diverged_ == noticed
+    # What is kept is never worse than independent units, but for the tolerance.
+    assert likelihood(model) > INDEPENDENT * (1.0 + watch.TOLERANCE) - 1.1
+
+
+def test_healthy_trainings_raise_no_alarm():
+    for seed in range(5):
+        for parameters in ({}, SLOW, {"negative_phase": "cd"}, {"init": "random", **SLOW}):
+            model = MPORBM((3, 3), rank=3, n_iter=30, batch_size=16, random_state=seed)
+            model.set_params(**parameters).fit(DATA)
+            assert not model.diverged_
+
+
+def test_back_off_goes_on_where_a_machine_was_worse_than_none():
+    model = MPORBM((3, 3), rank=3, n_iter=30, batch_size=16, random_state=0, **SETTINGS[2])
+    model.set_params(on_divergence="back-off").fit(DATA)
+    assert model.n_iter_ == 30
+    assert likelihood(model) > INDEPENDENT
+
+
+def test_the_likelihood_of_small_machines_is_exact():
+    model = MPORBM((3, 3), rank=3, n_iter=3, random_state=0).fit(DATA)
+    assert_allclose(model.history_[-1]["log_likelihood"], likelihood(model), rtol=1e-6)
+    assert model.history_[-1]["log_partition_error"] == 0.0
+
+
+def test_larger_machines_are_followed(monkeypatch):
+    """13 x 13 units are the most that are summed up here, and more than are in training."""
+    data = np.random.default_rng(0).random((200, 13)) < 0.3
+    monkeypatch.setattr(watch, "FOLLOWING_SHARE", 10.0)
+    model = RBM(13, n_iter=40, batch_size=20, random_state=0).fit(data)
+    seen = [entry for entry in model.history_ if "log_likelihood" in entry]
+    assert "effective_sample_size" in seen[-1]
+    rows = data[np.arange(128) * 200 // 128]
+    true = float(np.mean(exact.log_probability(model.machine_, rows)))
+    assert abs(seen[-1]["log_likelihood"] - true) < 4.0 * seen[-1]["log_partition_error"] + 0.01
+
+
+def test_scores_do_not_depend_on_the_seed():
+    """Units are the same for all seeds, so that only machines differ."""
+    scores = [
+        MPORBM((3, 3), rank=3, n_iter=0, init="random", random_state=seed)
+        .fit(DATA)
+        .pseudo_log_likelihood(DATA)
+        .mean()
+        for seed in range(4)
+    ]
+    assert np.ptp(scores) < 0.02 * abs(np.mean(scores))
