@@ -14,6 +14,9 @@ from trainings import progress
 
 OPTIONS = ["--hidden-shape", "8,8", "--rank", "64", "--scheme", "su", "--batch-size", "10"]
 OPTIONS += ["--n-iter", "6", "--seed", "0", "--quiet"]
+# The plain rule: its checkpoints have no mean and no chains, and their size is known.
+OPTIONS += ["--rule", "plain", "--negative-phase", "cd", "--schedule", "constant"]
+OPTIONS += ["--momentum", "0.5"]
 
 
 @pytest.fixture

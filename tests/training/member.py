@@ -15,11 +15,13 @@ LEARNING = {
     "aop": {},
     "su": {"scheme": "su"},
     "two-site": {"scheme": "two-site", "rank_tolerance": 0.3},
-    "pcd": {"negative_phase": "pcd", "gauge": None, "rule": "plain"},
+    "pcd": {"negative_phase": "pcd", "gauge": None},
     "fpcd": {"negative_phase": "fpcd"},
     "tempering": {"negative_phase": "pt"},
     "centred": {"negative_phase": "pcd", "rule": "centred"},
 }
+PLAIN = {"rule": "plain", "negative_phase": "cd", "schedule": "constant", "momentum": 0.5}
+"""The paper's rule, which is learnt by unless another one is said."""
 LABELS = "labels"
 """A machine with labels, which learns last."""
 
@@ -47,7 +49,7 @@ def main(out, names, n_devices, *address):
     found = {}
     chosen = names.split(",")
     for name in filter(LEARNING.__contains__, chosen):
-        model = MPORBM((3, 4), rank=4, **LEARNING[name], **common).fit(digits)
+        model = MPORBM((3, 4), rank=4, **{**PLAIN, **LEARNING[name], **common}).fit(digits)
         parts = model.weight_matrix(), model.visible_bias_, model.hidden_bias_
         found[name] = np.concatenate([part.ravel() for part in parts])
         state, _ = model._continuation.reached
