@@ -16,7 +16,7 @@ OPTIONS = ["--hidden-shape", "8,8", "--rank", "64", "--scheme", "su", "--batch-s
 OPTIONS += ["--n-iter", "6", "--seed", "0", "--quiet"]
 # The plain rule: its checkpoints have no mean and no chains, and their size is known.
 OPTIONS += ["--rule", "plain", "--negative-phase", "cd", "--schedule", "constant"]
-OPTIONS += ["--momentum", "0.5"]
+OPTIONS += ["--momentum", "0.5", "--learning-rate", "0.01"]
 
 
 @pytest.fixture
