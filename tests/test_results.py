@@ -12,24 +12,25 @@ from reproduction.report import render, render_markdown
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "results"
+FOLDERS = {
+    FOLDER: [name for name in EXPERIMENTS if name != "likelihood"],
+    FOLDER / "likelihood": ["likelihood"],
+}
+"""Folders of results, and the experiments that each has."""
 N_SPLITS = {"table4-coil100": 3, "beyond-errors": 3, "beyond-psnr": 3, "beyond-labels": 3}
 N_SPLITS |= {f"likelihood-{name}": 3 for name in DENSITIES}
 """How many splits tables have, if not 10 or more."""
 
 
-@pytest.fixture(scope="module")
-def results():
-    return json.loads((FOLDER / "results.json").read_text(encoding="utf-8"))
+def read(folder):
+    return json.loads((folder / "results.json").read_text(encoding="utf-8"))
 
 
-def test_they_are_of_a_full_run(results):
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_they_are_of_a_full_run(folder):
+    results = read(folder)
     assert results["mode"] == "full"
-    assert [section["name"] for section in results["sections"]] == [
-        # The experiment of likelihoods takes hours and was not run in full yet.
-        name
-        for name in EXPERIMENTS
-        if name != "likelihood"
-    ]
+    assert [section["name"] for section in results["sections"]] == FOLDERS[folder]
     for section in results["sections"]:
         for table in section["tables"]:
             cells = [cell for row in table["rows"] for cell in row["cells"] if cell]
@@ -39,16 +40,27 @@ def test_they_are_of_a_full_run(results):
             )
 
 
-def test_the_reports_show_these_results(results):
-    assert (FOLDER / "report.md").read_text(encoding="utf-8") == render_markdown(results, FOLDER)
-    assert "figure8" in render(results, FOLDER)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_reports_show_these_results(folder):
+    results = read(folder)
+    report = (folder / "report.md").read_text(encoding="utf-8")
+    assert report == render_markdown(results, folder)
+    figure = "figure8" if folder == FOLDER else "likelihood-mnist-curves"
+    assert figure in render(results, folder)
 
 
-def test_the_readme_quotes_the_report():
+@pytest.mark.parametrize(
+    ("folder", "begin", "end"),
+    [
+        (FOLDER, "## The paper, reproduced", "## Use it"),
+        (FOLDER / "likelihood", "## What it is good at", "## The paper, reproduced"),
+    ],
+)
+def test_the_readme_quotes_the_report(folder, begin, end):
     """Its tables of results, word for word."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    report = (FOLDER / "report.md").read_text(encoding="utf-8").splitlines()
-    section = readme[readme.index("## The paper, reproduced") : readme.index("## Use it")]
+    report = (folder / "report.md").read_text(encoding="utf-8").splitlines()
+    section = readme[readme.index(begin) : readme.index(end)]
     rows = re.findall(r"^\|.*\|$", section, re.MULTILINE)
     assert len(rows) >= 6
     for row in rows:

@@ -456,7 +456,8 @@ def test_score(ok, model, tmp_path):
         "value": z.value,
         "standard_error": 0.0,
         "effective_sample_size": None,
-        "reverse": z.reverse,
+        "forward": z.value,
+        "reverse": z.value,
         "exact": True,
     }
     assert facts["n_samples"] == 20

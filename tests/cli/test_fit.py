@@ -124,7 +124,9 @@ def test_documentation_becomes_help():
     assert gauge.help.startswith("canonical makes steps independent of the gauge")
     assert "none is the paper's plain rule" in gauge.help
     assert fit_options()["rank"].help == (
-        "The largest rank of any bond, or one rank for every bond. [default: 20]"
+        "The largest rank of any bond, or one rank for every bond; auto is the largest up to 20 "
+        "that makes no more weights than there are samples (20 for streams and partial_fit). "
+        "[default: auto]"
     )
 
 

@@ -107,3 +107,11 @@ def test_gaussian_chains_are_real():
     model = fitted("pcd", visible_units="gaussian")
     assert model.chains_.dtype == model.machine_.coupling.dtype
     assert model.sample(3).shape == (3, 4, 3)
+
+
+def test_steps_by_default():
+    """Few from the chains of the training, many from independent units."""
+    model = fitted("pcd")
+    assert_array_equal(model.sample(5, random_state=0), model.sample(5, 100, random_state=0))
+    model = fitted("cd")
+    assert_array_equal(model.sample(5, random_state=0), model.sample(5, 1000, random_state=0))

@@ -369,3 +369,10 @@ def test_bad_samples_are_named():
         fitted(TENSORS[0]).transform(np.zeros((4, 2, 2)))
     with pytest.raises(ValueError, match=r"X: expected values from 0 to 1 .* X / 255"):
         model.fit(255 * X.astype(int))
+
+
+def test_the_bound_of_a_deep_boltzmann_machine_is_watched():
+    model = MPODBM([(2, 2), (2, 1)], rank=2, n_iter=2, n_iter_fine_tuning=3, random_state=0).fit(X)
+    last = model.history_[-1]
+    assert last["stage"] == "fine-tuning"
+    assert_allclose(last["log_likelihood"], model.score(X), rtol=1e-5)

@@ -4,6 +4,7 @@ import copy
 import functools
 import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pandas
@@ -15,6 +16,8 @@ from sklearn.neural_network import BernoulliRBM
 
 import mporbm
 from mporbm import MPORBM, RBM, MvRBM, TvRBM
+from mporbm.estimators.mporbm import count_weights
+from mporbm.learning.start import automatic_rank
 from mporbm.machine import exact
 from mporbm.tensor import linear_index, max_ranks
 from mporbm.training.safetensors_io import FileFormatError
@@ -562,3 +565,63 @@ def test_a_model_file_does_not_say_where_to_write(tmp_path):
     model = variant("MPORBM", checkpoint=tmp_path / "checkpoint")
     model.save(tmp_path / "model")
     assert mporbm.load(tmp_path / "model").checkpoint is None
+
+
+@pytest.mark.parametrize("estimator", [MPORBM, TvRBM])
+def test_more_weights_than_a_dense_machine_has_are_told(estimator):
+    data = np.random.default_rng(0).random((20, 6, 4)) < 0.3
+    hidden = (3, 3) if estimator is MPORBM else 9
+    few = estimator(hidden, rank=2, n_iter=1, random_state=0)
+    many = estimator(hidden, rank=12, n_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        few.fit(data)
+        # A rank that nobody asked for says nothing.
+        estimator(hidden, n_iter=1, random_state=0).fit(data)
+    text = r"rank=12: \d+ weights, more than the 216 of a dense machine; choose a lower rank"
+    with pytest.warns(UserWarning, match=text):
+        many.fit(data)
+    assert many.n_parameters_ > 216
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "shape", "boundary", "expected"),
+    [
+        # 4x4 -> 4x4: 32 weights for each unit of rank, and at most rank 16.
+        (10, (4, 4), "open", 1),
+        (63, (4, 4), "open", 1),
+        (64, (4, 4), "open", 2),
+        (200, (4, 4), "open", 6),
+        (10**6, (4, 4), "open", 20),
+        (None, (4, 4), "open", 20),
+        # Of three cores the middle one has the square of the rank: 4 r + 4 r^2 + 4 r.
+        (48, (2, 2, 2), "open", 2),
+        (59, (2, 2, 2), "open", 2),
+        (60, (2, 2, 2), "open", 3),
+        # A ring of two cores has 2 * 16 r^2.
+        (127, (4, 4), "periodic", 1),
+        (128, (4, 4), "periodic", 2),
+    ],
+)
+def test_automatic_ranks(n_samples, shape, boundary, expected):
+    assert automatic_rank(n_samples, lambda r: count_weights(r, shape, shape, boundary)) == expected
+
+
+@pytest.mark.parametrize("boundary", ["open", "periodic"])
+def test_the_default_rank_makes_no_more_weights_than_there_are_samples(boundary):
+    for n_samples in (40, 150):
+        data = np.random.default_rng(0).random((n_samples, 4, 4)) < 0.3
+        model = MPORBM(boundary=boundary, n_iter=1, random_state=0).fit(data)
+        (rank,) = set(model.ranks_)
+        more = MPORBM(rank=rank + 1, boundary=boundary, n_iter=1, random_state=0).fit(data)
+        assert model.n_parameters_ <= n_samples < more.n_parameters_ or rank == 1
+    # One batch says nothing of how many samples there will be.
+    assert MPORBM(random_state=0).partial_fit(data).ranks_ == (16,)
+
+
+def test_the_default_rank_of_a_cp_coupling():
+    data = np.random.default_rng(0).random((100, 4, 4)) < 0.3
+    model = TvRBM(n_iter=1, random_state=0).fit(data)
+    # 4 + 4 + 16 weights for each term.
+    assert model.n_parameters_ == 4 * 24
+    assert TvRBM(n_iter=1, random_state=0).fit(data[:20]).n_parameters_ == 24

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mporbm.learning import automatic_rates
-from mporbm.learning.rates import BIAS_RATE, centred_rates, largest_variance
+from mporbm.learning.rates import BIAS_RATE, automatic_epochs, centred_rates, largest_variance
 from mporbm.tensor import MPSBatch
 from strategies import tiny_machine
 
@@ -47,3 +47,10 @@ def test_the_variance_of_trains_is_that_of_their_tensors(rng):
     np.testing.assert_allclose(largest_variance(tensors), expected, rtol=1e-5)
     trains = MPSBatch.from_tensors(tensors)
     np.testing.assert_allclose(largest_variance(trains), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("n_batches", "expected"), [(None, 10), (600, 10), (200, 10), (100, 20), (5, 400), (1, 400)]
+)
+def test_automatic_epochs(n_batches, expected):
+    assert automatic_epochs(n_batches) == expected

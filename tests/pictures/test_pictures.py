@@ -255,13 +255,16 @@ def test_training_curves_are_the_history(model):
     assert titles == [
         "reconstruction error (mean square)",
         "pseudo-log-likelihood (nats)",
+        "log-likelihood (nats)",
         "gradient norm",
     ]
-    error, score, norm = figure.axes
+    error, score, likelihood, norm = figure.axes
     for line, name in [
         (error.lines[0], "reconstruction_error"),
         (lines(score)["training"], "score"),
         (lines(score)["validation"], "validation_score"),
+        (lines(likelihood)["training"], "log_likelihood"),
+        (lines(likelihood)["validation"], "validation_log_likelihood"),
         (norm.lines[0], "gradient_norm"),
     ]:
         assert_array_equal(line.get_xdata(), [1, 2, 3])
@@ -289,8 +292,9 @@ def test_training_curves_of_epochs_without_validation(model):
     first, *rest = model.history_
     bare = {name: value for name, value in first.items() if name != "validation_score"}
     score = training_curves(with_history(model, [bare, *rest])).axes[1]
-    expected = [np.nan, *(entry["validation_score"] for entry in rest)]
-    assert_array_equal(lines(score)["validation"].get_ydata(), expected)
+    line = lines(score)["validation"]
+    assert_array_equal(line.get_xdata(), [2, 3])
+    assert_array_equal(line.get_ydata(), [entry["validation_score"] for entry in rest])
     alone = draw(training_curves(with_history(model, [bare])))
     assert alone.axes[1].get_legend() is None
     low, high = alone.axes[-1].get_xlim()

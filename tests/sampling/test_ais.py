@@ -12,7 +12,7 @@ from scipy.stats import binom, chi2
 
 from mporbm.machine import DenseCoupling, Gaussian, Machine, exact
 from mporbm.sampling import LogPartition, independent_units, log_partition
-from mporbm.sampling.ais import _anneal
+from mporbm.sampling.ais import _anneal, bridge
 from strategies import HIDDEN, KINDS, VISIBLE, exact_samples, tiny_machine
 
 N_KEYS = 20
@@ -148,6 +148,78 @@ def test_gaussian_units():
         assert_estimates(estimates(machine, base), float(exact.log_partition(machine)))
 
 
+# Both directions together
+
+
+def bridged(machine, samples, **sizes):
+    """Estimates by both directions, from other samples for every key."""
+    found = []
+    for number in range(N_KEYS):
+        key = jax.random.key(number)
+        own = {"samples": samples(key), **SIZES, **sizes}
+        found.append(log_partition(key, machine, base_rates(machine), **own))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_directions_together_are_right_and_more_precise(kind, rng):
+    machine, sizes = opposite_modes(kind), {"n_temperatures": 4}
+    true = log_z(machine)
+    found = bridged(machine, lambda key: exact_samples(machine, 150, rng), **sizes)
+    alone = estimates(machine, base_rates(machine), **sizes)
+    assert n_covered(found, true) >= binom.ppf(RARE, N_KEYS, 0.95)
+    values, errors = (
+        np.array([getattr(one, name) for one in found]) for name in ("value", "standard_error")
+    )
+    spread = ((values - values.mean()) ** 2).sum() / (errors**2).mean()
+    assert chi2.ppf(RARE, N_KEYS - 1) < spread < chi2.isf(RARE, N_KEYS - 1)
+    assert abs(values.mean() - true) < 4.0 * values.std(ddof=1) / np.sqrt(N_KEYS)
+    assert errors.mean() < 0.7 * np.mean([one.standard_error for one in alone])
+    for one, other in zip(found, alone, strict=True):
+        assert one.forward == other.value == other.forward
+        assert one.effective_sample_size > other.effective_sample_size
+
+
+def test_samples_of_another_machine_are_noticed():
+    """The test above has the power to fail: states that are drawn evenly."""
+    machine = opposite_modes("mpo")
+    found = bridged(
+        machine, lambda key: jax.random.bernoulli(key, 0.5, (150, *VISIBLE)), n_temperatures=4
+    )
+    assert n_covered(found, log_z(machine)) < binom.ppf(RARE, N_KEYS, 0.95)
+
+
+def test_the_bridge_of_gaussian_weights_finds_their_ratio(rng):
+    """If weights forwards are normal, those backwards are, too, and the ratio is known."""
+    ratio, variance, n = 3.0, 4.0, 200_000
+    for n_forward, n_backward in ((n, n // 4), (n // 4, n)):
+        forward = rng.normal(ratio - variance / 2.0, np.sqrt(variance), n_forward)
+        backward = -rng.normal(ratio + variance / 2.0, np.sqrt(variance), n_backward)
+        found = bridge(jnp.asarray(forward), jnp.asarray(backward))
+        assert abs(found.value - ratio) < 4.0 * found.standard_error
+        assert found.standard_error < 0.01
+
+
+def test_the_error_of_the_bridge_is_that_of_many_repetitions(rng):
+    values, errors = [], []
+    for _ in range(400):
+        forward, backward = rng.normal(1.0, np.sqrt(2.0), 60), -rng.normal(3.0, np.sqrt(2.0), 30)
+        found = bridge(jnp.asarray(forward), jnp.asarray(backward))
+        values.append(found.value)
+        errors.append(found.standard_error)
+    assert abs(np.mean(values) - 2.0) < 4.0 * np.std(values) / 20.0
+    np.testing.assert_allclose(np.mean(errors), np.std(values), rtol=0.15)
+
+
+def test_paths_that_do_not_overlap_or_overflow_have_no_effective_samples():
+    apart = bridge(jnp.zeros(50), jnp.full(50, -200.0))
+    assert 0.0 < apart.value < 200.0
+    assert apart.effective_sample_size < 1e-9
+    broken = bridge(jnp.asarray([0.0, jnp.inf]), jnp.zeros(2))
+    assert np.isnan(broken.value)
+    assert broken.effective_sample_size == 0.0
+
+
 @pytest.mark.slow
 def test_single_precision_stays_good_over_many_temperatures(key):
     machine = opposite_modes("mpo")
@@ -219,7 +291,7 @@ def test_temperatures_double_until_chains_are_effective(monkeypatch, key, needed
         return jnp.zeros((n_chains, *machine.visible_shape)), jnp.asarray(found)
 
     monkeypatch.setattr("mporbm.sampling.ais._forwards", weights)
-    monkeypatch.setattr("mporbm.sampling.ais._backwards", lambda *args: args[-2])
+    monkeypatch.setattr("mporbm.sampling.ais._backwards", lambda *args: jnp.zeros(16))
     found = log_partition(key, tiny_machine(), n_chains=16)
     assert numbers == tried
     assert found.effective_sample_size == pytest.approx(1.0 if needed == 10**6 else 16.0)
@@ -235,6 +307,7 @@ def test_temperatures_double_until_chains_are_effective(monkeypatch, key, needed
         ({"n_chains": 1}, ValueError, "n_chains=1: expected an integer of at least 2"),
         ({"n_chains": 10.0}, TypeError, "n_chains=10.0: expected an integer"),
         ({"n_temperatures": 0}, ValueError, "n_temperatures=0: expected an integer of at least 1"),
+        ({"samples": np.zeros((5, 2, 3))}, ValueError, r"samples: expected shape \(..., 3, 2\)"),
         (
             {"base_bias": np.zeros((2, 3))},
             ValueError,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mporbm import MPORBM, RBM
+from mporbm import MPORBM, RBM, MvRBM, TvRBM
 from mporbm.machine import exact
-from mporbm.training import watch
+from mporbm.training import ArraySource, watch
 from mporbm.training.loop import DivergenceWarning
 
 
@@ -71,7 +71,7 @@ def test_the_likelihood_of_small_machines_is_exact():
 def test_larger_machines_are_followed(monkeypatch):
     """13 x 13 units are the most that are summed up here, and more than are in training."""
     data = np.random.default_rng(0).random((200, 13)) < 0.3
-    monkeypatch.setattr(watch, "FOLLOWING_SHARE", 10.0)
+    monkeypatch.setattr(watch, "ANNEALING_SHARE", 10.0)
     model = RBM(13, n_iter=40, batch_size=20, random_state=0).fit(data)
     seen = [entry for entry in model.history_ if "log_likelihood" in entry]
     assert "effective_sample_size" in seen[-1]
@@ -90,3 +90,80 @@ def test_scores_do_not_depend_on_the_seed():
         for seed in range(4)
     ]
     assert np.ptp(scores) < 0.02 * abs(np.mean(scores))
+
+
+SETTINGS_OF_ALL = [
+    (RBM, {"hidden_shape": 9}, "pcd"),
+    (RBM, {"hidden_shape": 9}, "cd"),
+    (MvRBM, {"hidden_shape": (3, 3), "scheme": "su"}, "fpcd"),
+    (TvRBM, {"hidden_shape": 9, "rank": 4, "scheme": "aop"}, "pt"),
+    (MPORBM, {"hidden_shape": (3, 3), "rank": 3, "scheme": "aop"}, "pcd"),
+    (MPORBM, {"hidden_shape": (3, 3), "rank": 3, "scheme": "su"}, "pt"),
+    (MPORBM, {"hidden_shape": (3, 3), "rank": 3, "scheme": "two-site"}, "cd"),
+    (MPORBM, {"hidden_shape": (3, 3), "rank": 3, "boundary": "periodic"}, "fpcd"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "parameters", "phase"), SETTINGS_OF_ALL)
+def test_estimates_cover_the_exact_likelihood(monkeypatch, kind, parameters, phase):
+    """20 seeds of every coupling, scheme and negative phase, of machines that can be enumerated."""
+    monkeypatch.setattr(watch, "N_ENUMERATED", 0)
+    monkeypatch.setattr(watch, "ANNEALING_SHARE", 40.0)
+    rows = DATA[np.arange(64)]
+    deviations = []
+    for seed in range(20):
+        model = kind(**parameters, negative_phase=phase, n_iter=30, batch_size=16)
+        model.set_params(random_state=seed).fit(DATA)
+        entry = model.history_[-1]
+        assert entry["effective_sample_size"] > 10
+        true = float(np.mean(exact.log_probability(model.machine_, rows)))
+        deviations.append((entry["log_likelihood"] - true) / entry["log_partition_error"])
+    # 13 or fewer of 20 happen once in 30,000 times at 95 %.
+    assert np.sum(np.abs(deviations) < 1.96) >= 14
+
+
+def test_when_the_likelihood_is_watched():
+    """At even distances, the last time by twice as many steps, for the share that is allowed."""
+    model = MPORBM((3, 3), rank=3, random_state=0).fit(DATA)
+    specification = model._specify_start(0, ArraySource(DATA))
+    looks = [
+        watch.Watch(
+            specification.algorithm,
+            specification.machine,
+            ArraySource(DATA),
+            validation,
+            100,
+            specification.base_bias,
+        )
+        for validation in (None, ArraySource(DATA[:10]))
+    ]
+    for n_batches, n_epochs, expected in [
+        (600, 10, [4, 10]),
+        (1, 10, [0, 0]),
+        (6000, 10, [10, 10]),
+    ]:
+        total = 0.12 * 2 * 3 * 100 / 256 * n_batches * n_epochs
+        for look, n_times in zip(looks, expected, strict=True):
+            steps = [look.n_steps(n_batches, k + 1, n_epochs) for k in range(n_epochs)]
+            used = [number for number in steps if number]
+            assert len(used) == n_times
+            assert sum(used) <= total
+            if used:
+                assert steps[-1] >= 2 * used[0] if n_times > 1 else True
+                assert sum(used) > 0.9 * total
+
+
+@pytest.mark.parametrize(
+    ("share", "name"), [(0.12, "validation_score"), (20.0, "validation_log_likelihood")]
+)
+def test_early_stopping_goes_by_one_measure_only(monkeypatch, share, name):
+    """The likelihood if it can be watched after every epoch, or the score after every epoch."""
+    monkeypatch.setattr(watch, "ANNEALING_SHARE", share)
+    data = np.random.default_rng(0).random((400, 13)) < 0.3
+    model = RBM(13, n_iter=40, batch_size=20, early_stopping=True, n_iter_no_change=3)
+    model.set_params(random_state=0, rule="plain", learning_rate=0.2).fit(data)
+    scores = [entry.get(name) for entry in model.history_]
+    assert None not in scores
+    assert ("validation_log_likelihood" in model.history_[0]) == (share > 1.0)
+    assert model.n_iter_ == int(np.argmax(scores)) + 1 + 3 < 40

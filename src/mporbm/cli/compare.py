@@ -11,7 +11,7 @@ from rich.table import Table
 from ..evaluation.samples import Agreement, SampleMeasures, measure_samples
 from . import files
 from .coded_model import CodedModel
-from .options import Data, Force, Model, Report, Seed
+from .options import Data, Force, Model, Report, SampleSteps, Seed
 
 
 def compare(
@@ -38,7 +38,7 @@ def compare(
     n_samples: Annotated[
         int, typer.Option("--n-samples", "-n", help="How many to draw, without --samples.")
     ] = 1000,
-    n_gibbs: Annotated[int, typer.Option(help="Gibbs steps of each of their chains.")] = 1000,
+    n_gibbs: SampleSteps = None,
     picture: Annotated[
         Path | None,
         typer.Option(

@@ -115,7 +115,7 @@ def parse_value(option: FitOption, value: object) -> object:
     """Return a value as the estimators have it, from the command line or a file."""
     if option.choices:
         return None if value == "none" else value
-    parsers = {SHAPE: parse_shape, RANK: parse_rank, RATE: _parse_rate}
+    parsers = {SHAPE: parse_shape, RANK: _parse_rank, RATE: _parse_rate}
     parsers |= {EPOCHS: _parse_epochs, SEED: _parse_seed}
     return parsers[option.kind](option.name, value) if option.kind in parsers else value
 
@@ -134,6 +134,10 @@ def parse_shape(name: str, value: object) -> tuple[int, ...]:
     raise ValueError(
         f"{name}={value!r:.100}: expected integers of 64 bits separated by commas, such as 10,10."
     )
+
+
+def _parse_rank(name: str, value: object) -> object:
+    return value if value == "auto" else parse_rank(name, value)
 
 
 def parse_rank(name: str, value: object) -> int | tuple[int, ...]:

@@ -10,7 +10,7 @@ import typer
 
 from . import files
 from .coded_model import CodedModel, reshaped
-from .options import Data, Force, Model, Output, Picture, Report, Seed, shape_text
+from .options import Data, Force, Model, Output, Picture, Report, SampleSteps, Seed, shape_text
 
 N_DRAWN = 12
 """Samples in a picture of several rows."""
@@ -231,7 +231,7 @@ def sample(
     output_file: Output,
     *,
     n_samples: Annotated[int, typer.Option("--n-samples", "-n", help="How many.")] = 100,
-    n_gibbs: Annotated[int, typer.Option(help="Gibbs steps of each chain.")] = 1000,
+    n_gibbs: SampleSteps = None,
     picture: Picture = None,
     seed: Seed = None,
     force: Force = False,
@@ -292,13 +292,14 @@ def score(
                 method, n_chains=n_chains, n_temperatures=n_temperatures, random_state=seed
             )
         scores, log_z_error = scores - z.value, z.standard_error
-        names = ("value", "standard_error", "effective_sample_size", "reverse", "exact")
-        facts["log_partition"] = {key: getattr(z, key) for key in names} | (
-            {"effective_sample_size": None} if z.exact else {}
-        )
+        names = ["value", "standard_error", "effective_sample_size", "forward", "reverse", "exact"]
+        # JSON has neither infinity nor NaN.
+        facts["log_partition"] = {
+            name: number if math.isfinite(number := getattr(z, name)) else None for name in names
+        }
         how = (
-            f"± {z.standard_error:.2f}, in reverse {z.reverse:.2f}, effective sample size "
-            f"{z.effective_sample_size:.1f} of {n_chains}"
+            f"± {z.standard_error:.2f}, forwards {z.forward:.2f}, in reverse {z.reverse:.2f}, "
+            f"effective sample size {z.effective_sample_size:.1f} of {n_chains}"
         )
         texts.append(f"log Z {z.value:.2f} ({'exact' if z.exact else how})")
     mean, error = float(scores.mean()), log_z_error

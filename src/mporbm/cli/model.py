@@ -19,6 +19,9 @@ WATCHED = {
     "reconstruction_error": "reconstruction error {:.4f}",
     "score": "score {:.2f}",
     "validation_score": "validation {:.2f}",
+    "log_likelihood": "log-likelihood {:.2f}",
+    "validation_log_likelihood": "of validation samples {:.2f}",
+    "log_partition_error": "log Z \N{PLUS-MINUS SIGN} {:.2f}",
 }
 """What `inspect` prints of the last epoch."""
 
@@ -92,9 +95,8 @@ def inspect(
     rows["epochs"] = str(estimator.n_iter_)
     if estimator.history_:
         last = estimator.history_[-1]
-        rows["last epoch"] = ", ".join(
-            text.format(last[name]) for name, text in WATCHED.items() if name in last
-        )
+        texts = [text.format(last[name]) for name, text in WATCHED.items() if name in last]
+        rows["last epoch"] = ", ".join(texts)
     defaults = type(estimator)().get_params(deep=False)
     changed = [n for n, v in parameters.items() if n not in NOT_SHOWN and v != defaults[n]]
     rows["parameters"] = ", ".join(f"{n}={parameters[n]}" for n in changed) or "defaults"

@@ -43,6 +43,14 @@ Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, help="Makes the random numbers, and so the result, repeatable."),
 ]
+SampleSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--n-gibbs",
+        help="Gibbs steps of each chain.",
+        show_default="100 from chains of the training, 1000 without",
+    ),
+]
 Picture = Annotated[
     Path | None,
     typer.Option("--picture", metavar="FILE", help="Draw the first ones (.png, .svg or .pdf)."),

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -127,8 +128,11 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"n_iter={self.n_iter!r}: expected 'auto' or an integer from 0 on.")
         if self.n_iter != "auto":
             check_integer("n_iter", self.n_iter, minimum=0)
-        if "rank" in given and np.ndim(given["rank"]) == 0:
-            check_integer("rank", given["rank"])
+        # Where it is the default, "auto" is a rank.
+        rank: Any = given.get("rank")
+        is_default = isinstance(rank, str) and rank == getattr(type(self), "rank", None)
+        if "rank" in given and np.ndim(rank) == 0 and not is_default:
+            check_integer("rank", rank)
         for name, limit in LIMITS.items():
             if name == "sparsity_target" and self.sparsity_target is None:
                 continue
@@ -149,6 +153,23 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """List the parameters that another kind of estimator has, too."""
         names = {entry.name for entry in fields(kind)} & {entry.name for entry in fields(self)}
         return {name: getattr(self, name) for name in names}
+
+    def _size_checked(self, machine: Machine) -> Machine:
+        """Return a machine; warn of a rank that makes more weights than a dense one has.
+
+        A rank that was not asked for may do so, where layers are tiny.
+        """
+        rank: Any = getattr(self, "rank", None)
+        is_default = np.ndim(rank) == 0 and rank == getattr(type(self), "rank", None)
+        n_weights = machine.coupling.n_parameters
+        n_dense = math.prod(machine.visible_shape) * math.prod(machine.hidden_shape)
+        if n_weights > n_dense and not is_default:
+            warnings.warn(
+                f"rank={rank}: {n_weights} weights, more than the {n_dense} of a dense machine; "
+                f"choose a lower rank, or RBM.",
+                stacklevel=2,
+            )
+        return machine
 
     # Features
 

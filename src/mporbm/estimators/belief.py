@@ -17,6 +17,7 @@ from ..tensor.check import check_integer
 from . import batches
 from .base import Purpose, RandomState, key_for
 from .deep import DeepEstimator, MPOLayers
+from .inference import STEPS_ALONE
 from .model_file import ESTIMATORS
 
 N_BOUND_SAMPLES = 100
@@ -56,18 +57,19 @@ class DBN(DeepEstimator):
         return network.stack
 
     def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: RandomState = None
+        self, n_samples: int = 1, n_gibbs: int | None = None, random_state: RandomState = None
     ) -> NDArray[np.floating]:
         """Draw samples of the model, ``(n_samples, *visible_shape)``.
 
-        Chains of `n_gibbs` steps of the machine on top, then a pass down of random states.
+        Chains of `n_gibbs` steps, by default 1000, of the machine on top, then a pass down of
+        random states.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples)
-        steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
+        steps = STEPS_ALONE if n_gibbs is None else check_integer("n_gibbs", n_gibbs, minimum=0)
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         key = self._key(random_state)
-        return self._batched(dreams, rows, key, steps, chains=True, title="sample")
+        return self._batched(dreams, rows, key, jnp.asarray(steps), chains=True, title="sample")
 
     def score_samples(self, X: object) -> NDArray[np.floating]:
         """Estimate a lower bound on ``log p(V)`` of each sample.

@@ -242,6 +242,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     # From parameters to a specification
 
     def _specify_start(self, seed: int, source: Source) -> Specification:
+        self._n_samples = source.n_batches(1)
         return self._specify(self._start(seed, source), source, seed)
 
     def _start(self, seed: int, source: Source) -> Machine:
@@ -250,7 +251,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         self.__dict__.pop("coding_", None)
         rows = self._measured(source)
         if not self._goes_on():
-            return self._new_machine(seed, rows)
+            return self._size_checked(self._new_machine(seed, rows))
         self._note_base_bias(rows)
         return cast("Machine", self.machine_)
 
@@ -328,7 +329,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         options: dict[str, object] = {"n_gibbs": self.n_gibbs, "gauge": gauge}
         if self.rule == "plain":
             options |= {"learning_rate": rates.coupling, "bias_rate": rates.bias}
-        negative_phase = NEGATIVE_PHASES.build(self.negative_phase, options)
+        phase = NEGATIVE_PHASES.build(self.negative_phase, options)
         rule = UpdateRule(
             gauge=gauge,
             centred=self.rule == "centred",
@@ -337,8 +338,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             sparsity_target=self.sparsity_target or 0.0,
             sparsity_cost=0.0 if self.sparsity_target is None else self.sparsity_cost,
         )
-        objective = objective or self._build_objective(rates)
-        algorithm = Algorithm(scheme, negative_phase, rule, objective)
+        algorithm = Algorithm(scheme, phase, rule, objective or self._build_objective(rates))
         config = TrainingConfig(
             n_iter=n_iter if epoch is None else epoch + 1,
             batch_size=batch_size,

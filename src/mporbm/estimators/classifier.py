@@ -30,7 +30,7 @@ from ..training.sources import Source
 from . import inputs, label_batches
 from .base import RandomState
 from .boltzmann import BoltzmannEstimator
-from .inference import InferenceMixin
+from .inference import STEPS_ALONE, InferenceMixin
 from .likelihood import LikelihoodMixin
 from .model_file import ESTIMATORS
 from .mporbm import resolve_ranks
@@ -220,7 +220,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         self,
         n_samples: int = 1,
         y: ArrayLike | None = None,
-        n_gibbs: int = 1000,
+        n_gibbs: int | None = None,
         random_state: RandomState = None,
     ) -> NDArray[np.floating]:
         """Draw samples of the model as `MPORBM.sample` does, ``(n_samples, *visible_shape)``.
@@ -236,7 +236,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         states = np.zeros((n_samples, *self.machine_.visible_shape), np.float32)
         states[np.arange(n_samples), self.n_features_in_ + codes] = 1.0
         known = np.broadcast_to(np.arange(states.shape[1]) >= self.n_features_in_, states.shape)
-        return self._draws(states, known, None, n_gibbs, random_state)
+        steps = STEPS_ALONE if n_gibbs is None else n_gibbs
+        return self._draws(states, known, None, steps, random_state)
 
     def reconstruct(self, X: object) -> NDArray[np.floating]:
         """Pass each sample up and down once, with the label summed out."""

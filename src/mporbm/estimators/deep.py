@@ -149,7 +149,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         together = learner._specify(machine, source, seed, scheme=scheme(), objective=objective())
         leaves = b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(machine))
         identity = {**together.identity, "class": "fine-tuning", "start": zlib.crc32(leaves)}
-        return together._replace(identity=identity)
+        return together._replace(identity=identity, base_bias=self.base_bias_)
 
     def _train_stage(
         self,

@@ -19,6 +19,8 @@ from .base import EstimatorBase, Purpose, RandomState, key_for
 
 LEAST_NOISE = 1e-15
 """Noise below it is taken as this much: its square must not vanish in single precision."""
+STEPS_FROM_CHAINS, STEPS_ALONE = 100, 1000
+"""The Gibbs steps of samples from the chains of the training, and from independent units."""
 N_MEASURED_ROWS = 1024
 """The most samples from which noise is estimated."""
 Known = Bool[np.ndarray, "n ..."]
@@ -32,27 +34,35 @@ class InferenceMixin(EstimatorBase):
         return self._batched(batches.up_and_down, self._rows(X))
 
     def sample(
-        self, n_samples: int = 1, n_gibbs: int = 1000, random_state: RandomState = None
+        self,
+        n_samples: int = 1,
+        n_gibbs: int | None = None,
+        random_state: RandomState = None,
     ) -> HostTensor:
         """Draw samples of the model, ``(n_samples, *visible_shape)``, by chains of `n_gibbs` steps.
 
-        The chains start where those of the training have ended (`chains_`), which learning has
-        driven through the modes of the model, several at the same place if there are fewer. Where
-        there are none (after ``negative_phase="cd"``, of deep machines) they start as independent
-        units at the rates of the visible bias. How many steps they need to forget their start
-        depends on the machine. Without a `random_state` every call draws other samples.
+        The chains start at states that those of the training have passed through (`chains_`), which
+        learning has driven through the modes of the model, several at the same state if there are
+        fewer, and take 100 steps by default. Where there are none (after ``negative_phase="cd"``,
+        of deep machines) they start as independent units at the rates of the visible bias, and take
+        1000. How many steps they need to forget their start depends on the machine. Without a
+        `random_state` every call draws other samples.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples)
-        if (chains := getattr(self, "chains_", None)) is not None:
-            steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
+        chains = getattr(self, "chains_", None)
+        if n_gibbs is None:
+            n_gibbs = STEPS_ALONE if chains is None else STEPS_FROM_CHAINS
+        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
+        if chains is not None:
             key = self._key(random_state)
             order = np.random.default_rng(np.asarray(jax.random.key_data(key))).permutation(
                 len(chains)
             )
             starts = chains[np.resize(order, n_samples)]
             options: dict[str, Any] = {"chains": True, "title": "sample"}
-            return self._narrowed(self._batched(batches.continued, starts, key, steps, **options))
+            drawn = self._batched(batches.continued, starts, key, jnp.asarray(n_gibbs), **options)
+            return self._narrowed(drawn)
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         observed = np.broadcast_to(np.False_, rows.shape)
         return self._draws(rows, observed, None, n_gibbs, random_state)

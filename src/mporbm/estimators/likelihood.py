@@ -78,8 +78,10 @@ class LikelihoodMixin(EstimatorBase):
         ----------
         method
             ``"exact"`` by enumeration, for machines of at most 24 units in the smaller layer;
-            ``"ais"`` by annealed importance sampling from the base rates of the training data, in
-            both directions; ``"auto"`` is exact up to 20 units.
+            ``"ais"`` by annealed importance sampling between the base rates of the training data
+            and the machine, in both directions. After a training with persistent chains those of
+            the second start at `chains_`, and both are combined (`mporbm.sampling.ais.bridge`).
+            ``"auto"`` is exact up to 20 units.
         n_chains, n_temperatures
             Of annealed importance sampling: more of either make it more precise. By default there
             are as many temperatures, from 1000 to 16,000, as an effective sample size of an eighth
@@ -90,8 +92,9 @@ class LikelihoodMixin(EstimatorBase):
         Returns
         -------
         LogPartition
-            `value`, `standard_error`, `effective_sample_size`, the estimate in `reverse`, and the
-            95 % `interval`. One with an effective sample size below 10 warns.
+            `value`, `standard_error`, `effective_sample_size`, the estimates of both directions,
+            `forward` and `reverse`, and the 95 % `interval`. One with an effective sample size
+            below 10 warns.
         """
         check_is_fitted(self)
         check_choice("method", method, ("auto", "exact", "ais"))
@@ -103,12 +106,18 @@ class LikelihoodMixin(EstimatorBase):
                 f"got {math.log2(n_states):.0f}; use method='ais'."
             )
         if method == "exact" or (method == "auto" and n_states <= 2**N_ENUMERATED_UNITS):
-            value = float(exact.log_partition(machine))
-            return LogPartition(value, 0.0, math.inf, value)
+            return LogPartition.known(float(exact.log_partition(machine)))
         key = key_for(self._seed, Purpose.LOG_PARTITION)
         if random_state is not None:
             key = self._key(random_state)
-        found = log_partition(key, machine, base, n_chains=n_chains, n_temperatures=n_temperatures)
+        found = log_partition(
+            key,
+            machine,
+            base,
+            samples=getattr(self, "chains_", None),
+            n_chains=n_chains,
+            n_temperatures=n_temperatures,
+        )
         if not found.effective_sample_size >= min(FEWEST_EFFECTIVE, n_chains / 2):
             warnings.warn(
                 f"log_partition: an effective sample size of {found.effective_sample_size:.1f} of "

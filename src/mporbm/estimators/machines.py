@@ -3,8 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from ..learning.start import automatic_rank
 from ..tensor.check import check_integer
 from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
@@ -57,7 +58,7 @@ class TvRBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
 
     scheme: str = "aop"
     gauge: str | None = "canonical"
-    rank: int = 20
+    rank: int | Literal["auto"] = "auto"
 
     coupling: ClassVar[str] = "cp"
 
@@ -69,8 +70,13 @@ class TvRBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     def check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
         super().check_parameters()
-        check_integer("rank", self.rank)
+        if self.rank != "auto":
+            check_integer("rank", self.rank)
 
     def coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with besides both shapes."""
-        return {"rank": self.rank}
+        if self.rank != "auto":
+            return {"rank": self.rank}
+        n_weights = sum(self.visible_shape_) + math.prod(self._resolved_hidden_shape())
+        n_samples = getattr(self, "_n_samples", None)
+        return {"rank": automatic_rank(n_samples, lambda rank: rank * n_weights)}

@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import equinox as eqx
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning import NEGATIVE_PHASES, SCHEMES, Scheme
+from ..learning.start import automatic_rank
 from ..machine import Machine, MPOCoupling
 from ..tensor import MPO, max_ranks
 from ..tensor.arrays import HostTensor
@@ -42,7 +43,9 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
         standardised real ones, ``"categorical"`` for values that are one-hot along the last mode.
     rank
-        The largest rank of any bond, or one rank for every bond. What came out is `ranks_`.
+        The largest rank of any bond, or one rank for every bond; ``"auto"`` is the largest up to 20
+        that makes no more weights than there are samples (20 for streams and `partial_fit`). What
+        came out is `ranks_`.
     boundary
         ``"open"``, or ``"periodic"`` for a ring of cores.
     scheme
@@ -87,7 +90,8 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     batch_size
         The number of samples in a batch.
     n_iter
-        Passes over the data (epochs); ``"auto"`` is 10, and more for fewer than 200 batches.
+        Passes over the data (epochs); ``"auto"`` is 10, and more for fewer than 200 batches, so
+        that there are 2000, up to 400.
     early_stopping
         Whether to stop when samples set aside get no better score, and to keep the best machine.
     validation_fraction
@@ -128,8 +132,8 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     history_
         For every epoch, what was watched: reconstruction error, score (pseudo-log-likelihood),
         norms, ranks, with validation data the free-energy gap, which grows when the machine
-        overfits, and where chains follow the machine the log-likelihood with the standard error
-        and the effective sample size of log Z (`mporbm.sampling.trajectory`).
+        overfits, and after some epochs the log-likelihood with the standard error and the
+        effective sample size of log Z (`mporbm.training.watch`).
     n_iter_
         The epochs that were run.
     diverged_
@@ -153,7 +157,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     ((20, 4), (3,), 72)
     """
 
-    rank: Rank = 20
+    rank: Rank | Literal["auto"] = "auto"
     boundary: Boundary = "open"
     scheme: str = "aop"
     gauge: str | None = "canonical"
@@ -179,8 +183,11 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
             )
 
     def _largest_ranks(self) -> tuple[int, ...]:
-        hidden = self._resolved_hidden_shape()
-        return resolve_ranks(self.rank, self.visible_shape_, hidden, self.boundary)
+        shape, rank = (self.visible_shape_, self._resolved_hidden_shape(), self.boundary), self.rank
+        if isinstance(rank, str):
+            n_samples = getattr(self, "_n_samples", None)
+            rank = automatic_rank(n_samples, lambda rank: count_weights(rank, *shape))
+        return resolve_ranks(rank, *shape)
 
     def coupling_options(self) -> Mapping[str, object]:
         """List what the coupling is built with; the two-site scheme raises ranks from 1."""
@@ -304,6 +311,17 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         self.truncation_error_ = float(truncation_error)
         self.n_iter_, self.history_ = 0, []
         self._restart_random_numbers()
+
+
+def count_weights(
+    rank: Rank, visible_shape: tuple[int, ...], hidden_shape: tuple[int, ...], boundary: Boundary
+) -> int:
+    """Count the weights of an MPO with ranks as `resolve_ranks` gives them."""
+    ranks = resolve_ranks(rank, visible_shape, hidden_shape, boundary)
+    ends = (1, *ranks, 1) if boundary == "open" else (*ranks, ranks[0])
+    # Shapes of different lengths are refused by the coupling.
+    sizes = map(math.prod, zip(visible_shape, hidden_shape, strict=False))
+    return sum(r * size * s for r, size, s in zip(ends, sizes, ends[1:], strict=False))
 
 
 def resolve_ranks(

@@ -16,7 +16,7 @@ LEAST_GROWTH, MOST_GROWTH, TOTAL_GROWTH = 0.06, 0.5, 40.0
 BIAS_RATE = 0.05
 CENTRED_STEP = 0.085
 DISCRIMINATIVE = 10.0
-FEWEST_EPOCHS, FEWEST_BATCHES = 10, 2000
+FEWEST_EPOCHS, MOST_EPOCHS, FEWEST_BATCHES = 10, 400, 2000
 
 
 def automatic_rates(rows: Samples | MPSBatch, n_updates: int | None = None) -> Rates:
@@ -55,9 +55,11 @@ def centred_rates(machine: Model, n_updates: int | None = None) -> Rates:
 def automatic_epochs(n_batches: int | None) -> int:
     """Choose how often to pass over data of so many batches, which a stream does not know.
 
-    10 times is enough for large data; small ones are passed until there were 2000 batches.
+    10 times is enough for large data; small ones are passed until there were 2000 batches, but at
+    most 400 times: fifty images are learnt by heart long before (``benchmarks/defaults.py``).
     """
-    return max(FEWEST_EPOCHS, math.ceil(FEWEST_BATCHES / (n_batches or FEWEST_BATCHES)))
+    wanted = math.ceil(FEWEST_BATCHES / (n_batches or FEWEST_BATCHES))
+    return min(max(FEWEST_EPOCHS, wanted), MOST_EPOCHS)
 
 
 def label_rates(rows: Samples, generative_weight: float | None) -> Rates:

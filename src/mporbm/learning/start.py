@@ -1,6 +1,6 @@
 """Where training starts: small weights, and biases that know the base rates of the data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import equinox as eqx
@@ -11,6 +11,9 @@ from jax import Array
 from ..machine import Coupling, Machine, Units
 from ..registry import accepted
 from ..tensor.arrays import HostTensor, Samples
+
+MOST_RANK = 20
+"""The largest rank where none is asked for."""
 
 
 def starting_machine(
@@ -38,6 +41,17 @@ def starting_machine(
         random = cast("Any", kind).random
         coupling = random(key, rows.shape[1:], hidden_shape, **accepted(random, options))
     return Machine(coupling, visible_bias, visible_units=units)
+
+
+def automatic_rank(n_samples: int | None, n_weights: Callable[[int], int]) -> int:
+    """Choose the largest rank up to 20 with no more weights than samples, which may be unknown.
+
+    Machines of far more weights learn few samples by heart (``benchmarks/defaults.py``).
+    """
+    if n_samples is None:
+        return MOST_RANK
+    ranks = range(MOST_RANK, 1, -1)
+    return next((rank for rank in ranks if n_weights(rank) <= n_samples), 1)
 
 
 def mirrored(below: Machine, start: Machine) -> Machine:

@@ -30,8 +30,9 @@ class Panel(NamedTuple):
 def training_curves(model: BaseEstimator) -> Figure:
     """Draw what was watched while an estimator learnt, over the epochs.
 
-    These are the reconstruction error, the scores of training and validation samples, the gradient
-    norm, and the ranks if they changed, as far as `history_` has them.
+    These are the reconstruction error, the scores and the log-likelihoods of training and
+    validation samples, the gradient norm, and the ranks if they changed, as far as `history_` has
+    them.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ def training_curves(model: BaseEstimator) -> Figure:
     axes = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
     for axis, panel in zip(axes, panels, strict=True):
         for k, (label, values) in enumerate(panel.lines.items()):
-            axis.plot(epochs, values, label=label, **line_style(k, len(epochs)))
+            there = np.isfinite(values)
+            axis.plot(epochs[there], values[there], label=label, **line_style(k, int(there.sum())))
         axis.set_title(panel.title, loc="left", fontsize=NORMAL)
         if panel.from_zero:
             axis.set_ylim(0.0, 1.05 * axis.get_ylim()[1])
@@ -162,14 +164,18 @@ def _panels(model: BaseEstimator) -> tuple[Float[np.ndarray, " epochs"], list[Pa
 
     binary = isinstance(model.machine_.visible_units, Bernoulli)
     score = "pseudo-log-likelihood (nats)" if binary else "score (\N{MINUS SIGN}mean square error)"
-    scores = {"training": line("score")}
-    if any("validation_score" in entry for entry in history):
-        scores["validation"] = line("validation_score")
+
+    def lines(name: str) -> dict[str, Float[np.ndarray, " epochs"]]:
+        names = {"training": name, "validation": f"validation_{name}"}
+        return {k: line(n) for k, n in names.items() if any(n in entry for entry in history)}
+
     panels = [
         Panel("reconstruction error (mean square)", {"": line("reconstruction_error")}),
-        Panel(score, scores, from_zero=False),
-        Panel("gradient norm", {"": line("gradient_norm")}),
+        Panel(score, lines("score"), from_zero=False),
     ]
+    if likelihoods := lines("log_likelihood"):
+        panels.append(Panel("log-likelihood (nats)", likelihoods, from_zero=False))
+    panels.append(Panel("gradient norm", {"": line("gradient_norm")}))
     ranks = np.array([entry["ranks"] for entry in history if "ranks" in entry], np.float64)
     if (ranks != ranks[:1]).any():
         # (R_2..R_d), or (R_1..R_d) of a ring.

@@ -1,5 +1,9 @@
 """Annealed importance sampling: log Z of machines too large to enumerate (Neal 2001).
 
+Chains go from independent units to the machine (forwards), and from samples of the machine back to
+independent units. Either way their weights estimate Z; where samples of the machine are at hand,
+as after a training with persistent chains, both together do so far better (`bridge`).
+
 Between the base machine (b = 0: independent visible units at the base rates B_0, hidden units
 undecided) and the machine itself (b = 1) lie the distributions of Salakhutdinov & Murray (2008),
 
@@ -10,16 +14,21 @@ Weights vary most near b = 1, where the modes of a machine come apart: temperatu
 """
 
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 from jaxtyping import Float, Int
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from ..machine import Machine
 from ..tensor.arrays import RandomKey, Tensor
-from ..tensor.check import check_array, check_integer
+from ..tensor.check import check_array, check_batch, check_integer
 from ..tensor.matmul import MANY_USES
 from .gibbs import between, gibbs_step, independent_units
 
@@ -37,14 +46,23 @@ class LogPartition(eqx.Module):
     """
 
     value: float
-    """The forward estimate, or the exact value."""
+    """The best estimate: that of both directions if samples of the machine were given, the forward
+    one if not; or the exact value."""
     standard_error: float
     """The standard error of `value`; 0 if exact."""
     effective_sample_size: float
-    """``(sum w)^2 / sum w^2`` of the importance weights w: a few mean that `value` is not to be
-    trusted; infinite if exact."""
+    """``(sum w)^2 / sum w^2`` of the importance weights w, or as many equal weights as would have
+    the standard error of both directions: a few mean that `value` is not to be trusted; infinite
+    if exact."""
     reverse: float = math.nan
     """The estimate of the chains from the machine to the base; NaN if there are none."""
+    forward: float = math.nan
+    """The estimate of the chains from the base to the machine; NaN if there are none."""
+
+    @classmethod
+    def known(cls, value: float) -> "LogPartition":
+        """Say that a value is exact."""
+        return cls(value, 0.0, math.inf, reverse=value, forward=value)
 
     @property
     def exact(self) -> bool:
@@ -57,11 +75,20 @@ class LogPartition(eqx.Module):
         return self.value - 1.96 * self.standard_error, self.value + 1.96 * self.standard_error
 
 
+class Estimate(NamedTuple):
+    """The logarithm of a mean weight, its standard error, and the effective sample size."""
+
+    value: float
+    standard_error: float
+    effective_sample_size: float
+
+
 def log_partition(
     key: RandomKey,
     machine: Machine,
     base_bias: Tensor | None = None,
     *,
+    samples: ArrayLike | None = None,
     n_chains: int = 256,
     n_temperatures: int | None = None,
 ) -> LogPartition:
@@ -74,6 +101,11 @@ def log_partition(
     base_bias
         The bias B_0 of the base machine, best at the base rates of the data; by default the
         machine's own bias B, which may lie in one mode and miss another.
+    samples
+        Visible states (m, ...) that are about samples of the machine, such as those of persistent
+        chains, where the chains of the reverse direction begin: at `n_chains` of them, drawn at
+        random. The estimate is then that of `bridge`. By default they begin where forward chains
+        have ended, drawn by their weights, and the estimate is the forward one.
     n_chains
         Independent chains in each direction.
     n_temperatures
@@ -86,17 +118,90 @@ def log_partition(
         number = most = check_integer("n_temperatures", n_temperatures)
     base = machine.visible_bias if base_bias is None else base_bias
     base = check_array("base_bias", base, machine.visible_shape).astype(machine.coupling.dtype)
+    starts = None if samples is None else _some(key, machine, samples, n_chains)
     enough = min(max(EFFECTIVE_SHARE * n_chains, FEWEST_EFFECTIVE), n_chains / 2)
     while True:
         # As an array: one compiled program for every number of temperatures.
-        end, forward = _forwards(key, machine, base, n_chains, jnp.asarray(number))
-        value, error, size = _summary(forward)
-        if size >= enough or number >= most:
+        steps = jnp.asarray(number)
+        end, forward = _forwards(key, machine, base, n_chains, steps)
+        found = ahead = mean_weight(forward)
+        if starts is not None:
+            backward = _backwards(key, machine, base, starts, steps)
+            found = bridge(forward, backward)
+        if found.effective_sample_size >= enough or number >= most:
             break
         number *= 2
-    backward = _backwards(key, machine, base, end, forward, jnp.asarray(number))
+    if starts is None:
+        backward = _backwards(key, machine, base, _by_weight(key, end, forward), steps)
     base_value = float(_base_log_partition(machine, base))
-    return LogPartition(base_value + value, error, size, base_value - _summary(backward)[0])
+    return LogPartition(
+        base_value + found.value,
+        found.standard_error,
+        found.effective_sample_size,
+        reverse=base_value - mean_weight(backward).value,
+        forward=base_value + ahead.value,
+    )
+
+
+def mean_weight(log_weights: Float[Array, " chains"]) -> Estimate:
+    """Take the logarithm of the mean weight, the estimate of one direction."""
+    largest = log_weights.max()
+    weights = jnp.exp(log_weights - largest)
+    mean, n = weights.mean(), len(weights)
+    error = weights.std(ddof=1) / mean / math.sqrt(n)
+    size = weights.sum() ** 2 / (weights**2).sum()
+    return Estimate(float(largest + jnp.log(mean)), float(error), float(size))
+
+
+def bridge(forward: Float[Array, " chains"], backward: Float[Array, " starts"]) -> Estimate:
+    """Estimate the logarithm of a ratio of partition functions from both directions (Bennett 1976).
+
+    With r the ratio, a path whose weight forwards is w has gone backwards with probability
+    ``sigmoid(log w - log r + log(n_backward / n_forward))``, if it is one of so many paths of
+    either direction, all from exact samples. The estimate makes the directions that the paths have
+    taken likeliest, and the curvature of this likelihood gives its error (Shirts et al. 2003).
+
+    Parameters
+    ----------
+    forward, backward
+        The logarithms of the weights of paths, each in its own direction.
+    """
+    ahead, back = np.asarray(forward, np.float64), -np.asarray(backward, np.float64)
+    if not (np.isfinite(ahead).all() and np.isfinite(back).all()):
+        return Estimate(math.nan, math.inf, 0.0)
+    odds = math.log(len(back) / len(ahead))
+
+    def excess(value: float) -> float:
+        return float(expit(ahead - value + odds).sum() - expit(value - odds - back).sum())
+
+    both = np.concatenate([ahead, back])
+    far = 50.0 + abs(odds)
+    value = float(brentq(excess, both.min() - far, both.max() + far))
+    probability = expit(both - value + odds)
+    information = float((probability * (1.0 - probability)).sum())
+    with np.errstate(divide="ignore"):
+        variance = max(np.divide(1.0, information) - 1.0 / len(ahead) - 1.0 / len(back), 0.0)
+    n_chains = len(ahead)
+    return Estimate(value, math.sqrt(variance), float(n_chains / (1.0 + n_chains * variance)))
+
+
+def _keys(key: RandomKey) -> Array:
+    """Split the key of an estimate: for the base, annealing, the choice, mixing, the way back."""
+    return jax.random.split(key, 5)
+
+
+def _some(key: RandomKey, machine: Machine, samples: ArrayLike, n_chains: int) -> Array:
+    """Draw chains to start with from given samples, each at most once."""
+    rows = check_batch("samples", samples, machine.visible_shape, machine.coupling.dtype)
+    return rows[jax.random.permutation(_keys(key)[2], len(rows))[:n_chains]]
+
+
+@eqx.filter_jit
+def _by_weight(
+    key: RandomKey, end: Float[Array, "chains ..."], log_weight: Float[Array, " chains"]
+) -> Float[Array, "chains ..."]:
+    """Draw samples of the machine from the ends of forward chains."""
+    return end[jax.random.categorical(_keys(key)[2], log_weight, shape=(len(end),))]
 
 
 @eqx.filter_jit
@@ -109,7 +214,7 @@ def _forwards(
 ) -> tuple[Float[Array, "chains ..."], Float[Array, " chains"]]:
     """The ends of the chains from the base to the machine, and the logarithms of their weights."""
     machine = machine.planned(n_chains, MANY_USES)
-    start_key, forward_key, *_ = jax.random.split(key, 5)
+    start_key, forward_key, *_ = _keys(key)
     start = independent_units(start_key, between(machine, base, 0.0), (n_chains,))
     return _anneal(forward_key, machine, base, start, n_temperatures, reverse=False)
 
@@ -119,23 +224,19 @@ def _backwards(
     key: RandomKey,
     machine: Machine,
     base: Float[Array, "..."],
-    end: Float[Array, "chains ..."],
-    forward: Float[Array, " chains"],
+    start: Float[Array, "chains ..."],
     n_temperatures: Int[Array, ""],
 ) -> Float[Array, " chains"]:
-    """The logarithms of the weights of chains from the machine to the base."""
-    n_chains = len(end)
-    machine = machine.planned(n_chains, MANY_USES)
-    *_, choice_key, mix_key, backward_key = jax.random.split(key, 5)
-    # Samples of the machine: the ends of the forward chains by their weights, which then move on.
-    chosen = end[jax.random.categorical(choice_key, forward, shape=(n_chains,))]
-    chosen = jax.lax.fori_loop(
+    """The logarithms of the weights of chains from the machine, where they mix, to the base."""
+    machine = machine.planned(len(start), MANY_USES)
+    *_, mix_key, backward_key = _keys(key)
+    mixed = jax.lax.fori_loop(
         0,
         n_temperatures // 10,
         lambda k, v: gibbs_step(jax.random.fold_in(mix_key, k), machine, v),
-        chosen,
+        start,
     )
-    return _anneal(backward_key, machine, base, chosen, n_temperatures, reverse=True)[1]
+    return _anneal(backward_key, machine, base, mixed, n_temperatures, reverse=True)[1]
 
 
 def _anneal(
@@ -187,13 +288,3 @@ def _base_log_partition(machine: Machine, base: Float[Array, "*visible"]) -> Flo
     """The exact log Z at b = 0."""
     undecided = machine.hidden_units.log_partition(jnp.zeros_like(machine.hidden_bias))
     return machine.visible_units.log_partition(base).sum() + undecided.sum()
-
-
-def _summary(log_weights: Float[Array, " chains"]) -> tuple[float, float, float]:
-    """The logarithm of the mean weight, its standard error, and the effective sample size."""
-    largest = log_weights.max()
-    weights = jnp.exp(log_weights - largest)
-    mean, n = weights.mean(), len(weights)
-    error = weights.std(ddof=1) / mean / math.sqrt(n)
-    size = weights.sum() ** 2 / (weights**2).sum()
-    return float(largest + jnp.log(mean)), float(error), float(size)

@@ -62,15 +62,6 @@ def independent_units(
     return machine.visible_units.sample(key, jnp.broadcast_to(machine.visible_bias, shape))
 
 
-def independent_log_partition(machine: Machine) -> Float[Array, ""]:
-    """Log Z of a machine without weights."""
-    layers = (
-        (machine.visible_units, machine.visible_bias),
-        (machine.hidden_units, machine.hidden_bias),
-    )
-    return sum((units.log_partition(bias).sum() for units, bias in layers), start=jnp.zeros(()))
-
-
 def between(machine: Machine, base_bias: Float[Array, "*visible"], b: ArrayLike) -> Machine:
     """The machine with the visible bias ``(1 - b) B_0 + b B`` of an inverse temperature b."""
     bias = base_bias + b * (machine.visible_bias - base_bias)

@@ -47,8 +47,6 @@ class Progress:
     gradient_norm: float = 0.0
     """The sum of the gradient norms of its batches so far."""
     n_batches: int = 0
-    n_unfollowed: int = 0
-    """Batches since chains have followed the machine."""
     rate_factor: float = 1.0
     """What back-offs have multiplied the learning rates with."""
     n_back_offs: int = 0
@@ -127,7 +125,7 @@ def _load(
         present = header["present"]
         # These may not be there yet; without the others there is nothing to go on from.
         needed = {root for root, template in templates.items() if template is not None}
-        needed -= {"best", "trajectory"}
+        needed -= {"best"}
         if not isinstance(present, list) or not needed.issubset(present):
             raise KeyError(*sorted(needed))
         trees = {

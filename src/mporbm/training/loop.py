@@ -86,6 +86,7 @@ class Training:
         if continued is not None and _alike(continued, (self.state, self.average)):
             self.state, self.average = continued
         self.progress = progress or checkpoint.Progress()
+        self._n_before = self.progress.epoch
         self.best_machine: Model | None = None
         self.diverged = False
         # A stream has no shares; who has not asked for several processes trains on one device.
@@ -149,15 +150,13 @@ class Training:
         """One epoch, again with smaller rates if it diverges; whether to go on."""
         while True:
             started = time.perf_counter()
-            progress, watched = self.progress.copy(), self._watch.trajectory
-            begin = self.state, self.average, self.reservoir, progress, watched
+            begin = self.state, self.average, self.reservoir, self.progress.copy()
             fault = "fields grew out of bounds"
             if self._run_blocks(interrupts):
                 fault = self._record(time.perf_counter() - started)
             if not broadcast_from_first(bool(fault)):
                 return True
-            self.state, self.average, self.reservoir, self.progress, watched = begin
-            self._watch.trajectory = watched
+            self.state, self.average, self.reservoir, self.progress = begin
             rate = float(self.rates.coupling) * self.progress.rate_factor
             epoch, tried = self.progress.epoch + 1, self.progress.n_back_offs == MAX_BACK_OFFS
             if tried or self.config.on_divergence == "stop" or not self.source.restartable:
@@ -284,16 +283,16 @@ class Training:
             if self.average is not None:
                 self.average = self.average.restart(self.state.machine)
         machine = self.state.machine if self.average is None else self.average.machine
-        progress.n_unfollowed += progress.n_batches
         key = jax.random.fold_in(self.key, np.uint32(2**31 + progress.epoch))
-        n_left = self.config.n_iter - progress.epoch - 1
-        former = self._watch.trajectory
+        n_steps = self._watch.n_steps(
+            progress.n_batches,
+            progress.epoch + 1 - self._n_before,
+            self.config.n_iter - self._n_before,
+        )
         try:
-            seen = self._watch.look(key, self.state, machine, progress.n_unfollowed, n_left)
+            seen = self._watch.look(key, self.state, machine, n_steps)
         except DivergenceError as fault:
             return str(fault)
-        if self._watch.trajectory is not former:
-            progress.n_unfollowed = 0
         entry: checkpoint.Entry = {
             "epoch": progress.epoch + 1,
             "learning_rate": float(self.rates.coupling) * self._rate_factor(),
@@ -305,7 +304,9 @@ class Training:
         if (ranks := machine.coupling.used_ranks) is not None:
             entry["ranks"] = list(ranks)
         progress.end_epoch(entry)
-        score = seen.get("validation_log_likelihood", seen.get("validation_score"))
+        # By one and the same measure: the likelihood, if it is known after every epoch.
+        names = ["validation_log_likelihood", "validation_score"]
+        score = next((seen.get(name) for name in names if name in progress.history[0]), None)
         if self.config.n_iter_no_change is None or not isinstance(score, float):
             return ""
         if score > progress.best_score:
@@ -321,7 +322,6 @@ class Training:
                     "state": self.state,
                     "average": self.average,
                     "best": self.best_machine,
-                    "trajectory": self._watch.trajectory,
                     "reservoir": self.reservoir,
                 },
                 self.progress,
@@ -333,12 +333,12 @@ class Training:
         """Go on from a checkpoint, which every process reads."""
         machine = self.state.machine
         template = {"state": self.state, "average": self.average, "best": machine}
-        template |= {"trajectory": self._watch.template(machine), "reservoir": self.reservoir}
+        template["reservoir"] = self.reservoir
         trees, self.progress, rates = checkpoint.load(path, template, self.identity)
         self.state, self.average, self.best_machine = (
             trees[name] for name in ("state", "average", "best")
         )
-        self._watch.trajectory, self.reservoir = trees["trajectory"], trees["reservoir"]
+        self.reservoir = trees["reservoir"]
         self.rates = Rates(*rates)
         first = broadcast_from_first(self.progress.epoch)
         if first != self.progress.epoch:

@@ -20,7 +20,7 @@ from ..tensor.arrays import AnyArray
 from .rows import PackedBits, Stored, StoredRows, file_behind, release, unpacked
 
 BLOCK_BATCHES = 64
-"""The most batches of a block: the trajectory is followed from block to block."""
+"""The most batches of a block: signals are heard, and chains kept, between blocks."""
 BLOCK_BYTES = 2**24
 """The most data of one block that comes from a file or a stream."""
 RESIDENT_BYTES = 2**28

@@ -11,9 +11,7 @@ from jaxtyping import PyTree
 
 from ..learning import Algorithm, LearningState
 from ..machine import Machine, Model, exact
-from ..sampling import LogPartition, gibbs_step
-from ..sampling.gibbs import independent_log_partition
-from ..sampling.trajectory import Population, base_machine, follow
+from ..sampling import LogPartition, gibbs_step, log_partition
 from ..tensor.arrays import HostTensor
 from .checkpoint import Entry
 from .sources import Source
@@ -26,23 +24,16 @@ N_SCORED_UNITS, MOST_UNITS = 64, 2**24
 """Visible units whose conditionals make the pseudo-likelihood, out of the first so many."""
 N_ENUMERATED = 2**12
 """The most states of the smaller layer over which log Z is summed up in every epoch."""
-N_CHAINS, FOLLOWING_SHARE = 256, 0.12
-"""Chains that follow a machine, and what they may cost, as a share of all products of learning."""
-FEWEST_STEPS, FEWEST_AT_ONCE = 400, 10
-"""Trainings too short for so many steps of these chains are not followed; others not for fewer."""
+N_CHAINS, ANNEALING_SHARE = 256, 0.12
+"""Chains that estimate log Z, and what they may cost, as a share of all products of learning."""
+STEPS_AT_ONCE, FEWEST_STEPS = 400, 50
+"""Steps that an estimate is worth; with validation samples, fewer for one after every epoch."""
 TOLERANCE = 0.1
 """By how much a healthy machine may be worse than independent units, relative to these, plus 1."""
 
 
 class DivergenceError(Exception):
     """A machine is out of bounds; the message says how."""
-
-
-class Trajectory(eqx.Module):
-    """Chains that follow the machines of a training, and the machine that they have met last."""
-
-    population: Population
-    machine: Machine
 
 
 def scored_units(n_visible: int) -> np.ndarray:
@@ -78,32 +69,40 @@ class Watch:
         self._held = None if validation is None else validation.head(n_validated)
         self._units = jax.device_put(scored_units(n_visible))
         self.field_limit = jnp.asarray(self._objective.field_limit(machine, self._rows))
-        self.trajectory: Trajectory | None = None
-        # An update multiplies some 6 batches with W, a step of the chains 3 times their number.
+        # An update multiplies some 6 batches with W, a step of the chains twice their number.
         n_updates = len(algorithm.scheme.groups(machine))
-        self._steps_per_batch = FOLLOWING_SHARE * n_updates * 2.0 * batch_size / N_CHAINS
-        self._base: Machine | None = None
+        self._steps_per_batch = ANNEALING_SHARE * n_updates * 3.0 * batch_size / N_CHAINS
+        self._base: np.ndarray | None = None
+        self._least = -math.inf
         if base_bias is not None and isinstance(machine, Machine):
-            self._base = base_machine(machine, base_bias)
-            start = base_machine(machine, np.asarray(machine.visible_bias))
-            likelihoods = [self._independent_likelihood(base) for base in (self._base, start)]
-            # A training that does not start at the base rates has to find them first.
-            self._least = min(likelihoods) - TOLERANCE * abs(min(likelihoods)) - 1.0
+            start = np.asarray(machine.visible_bias)
+            # Visible units beyond those of the data are at the bias that they start with.
+            others = start.reshape(-1)[base_bias.size :]
+            self._base = np.concatenate([base_bias.reshape(-1), others]).reshape(start.shape)
+            if len(others) == 0:
+                # A training that does not start at the base rates has to find them first.
+                least = min(self._independent_likelihood(machine, b) for b in (self._base, start))
+                self._least = least - TOLERANCE * abs(least) - 1.0
 
-    def template(self, machine: Model) -> Trajectory | None:
-        """Give the shapes of a trajectory, for a checkpoint that may have one."""
-        if self._base is None or not isinstance(machine, Machine):
-            return None
-        begin = eqx.filter_eval_shape(Population.begin, jax.random.key(0), self._base, N_CHAINS)
-        return Trajectory(begin, machine)
+    def n_steps(self, n_batches: int, number: int, n_epochs: int) -> int:
+        """Count the steps of annealing after epoch `number` of `n_epochs`, each of so many batches.
 
-    def look(
-        self, key: Array, state: LearningState, machine: Model, n_batches: int, n_left: int
-    ) -> Entry:
+        The likelihood is watched at even distances, as often as the steps of the whole training are
+        enough for, and after the last epoch by twice as many; 0 where it is not watched.
+        """
+        total = self._steps_per_batch * n_batches * n_epochs
+        n_times = min(int(total / STEPS_AT_ONCE), n_epochs)
+        if self._held is not None and total >= FEWEST_STEPS * n_epochs:
+            n_times = n_epochs
+        if number * n_times // n_epochs == (number - 1) * n_times // n_epochs:
+            return 0
+        return int(total / (n_times + 1)) * (2 if number == n_epochs else 1)
+
+    def look(self, key: Array, state: LearningState, machine: Model, n_steps: int) -> Entry:
         """Look at a machine after an epoch, or raise `DivergenceError`.
 
-        `machine` is that of the state, or its mean. It has learnt from `n_batches` since chains
-        have followed it, and `n_left` epochs are to come.
+        `machine` is that of the state, or its mean. Its log Z is estimated by `n_steps` of
+        annealing, if not 0, unless it is small enough to sum over all states.
         """
         seen = self._objective.watch(machine, jax.device_put(self._rows), self._units)
         largest = float(seen.largest_field)
@@ -121,10 +120,13 @@ class Watch:
         }
         found = None
         if self._base is not None and isinstance(machine, Machine):
-            found = self._log_partition(key, machine, n_batches, n_left)
-            least = self._least_log_partition(key, state, machine) if found is None else found.value
-            if not -float(seen.free_energy) - least > self._least:
-                raise DivergenceError("the machine became worse than independent units")
+            found = self._log_partition(key, machine, state, n_steps)
+            if self._least > -math.inf:
+                least = self._least_log_partition(key, state, machine)
+                if found is not None:
+                    least = max(least, found.interval[0])
+                if not -float(seen.free_energy) - least > self._least:
+                    raise DivergenceError("the machine became worse than independent units")
         if found is not None:
             entry["log_likelihood"] = -float(seen.free_energy) - found.value
             entry["log_partition_error"] = found.standard_error
@@ -139,35 +141,25 @@ class Watch:
         return entry
 
     def _log_partition(
-        self, key: Array, machine: Machine, n_batches: int, n_left: int
+        self, key: Array, machine: Machine, state: LearningState, n_steps: int
     ) -> LogPartition | None:
-        """Compute or estimate log Z, if the training is worth it and it is time to."""
+        """Compute log Z, or estimate it, from both directions where there are chains."""
         if (exact.fewest_states(machine) or math.inf) <= N_ENUMERATED:
-            value = float(exact.log_partition(machine))
-            return LogPartition(value, 0.0, math.inf, value)
-        n_steps = int(self._steps_per_batch * n_batches)
-        if self.trajectory is None:
-            n_steps *= 1 + n_left
-            if n_steps < FEWEST_STEPS:
-                return None
-        elif n_steps < FEWEST_AT_ONCE and n_left > 0:
+            return LogPartition.known(float(exact.log_partition(machine)))
+        if n_steps == 0:
             return None
-        self._follow(key, machine, max(n_steps // 2, 1))
-        assert self.trajectory is not None
-        return self.trajectory.population.summary()
-
-    def _follow(self, key: Array, machine: Machine, n_steps: int) -> None:
-        """Let chains follow a machine: the first time from independent units, at length."""
-        begin_key, key = jax.random.split(key)
-        if self.trajectory is None:
-            assert self._base is not None
-            start = base_machine(machine, np.asarray(self._base.visible_bias))
-            population = _begin(begin_key, start, N_CHAINS)
-            population = follow(key, population, start, machine, jnp.asarray(n_steps), cooling=True)
-        else:
-            population, start = self.trajectory.population, self.trajectory.machine
-            population = follow(key, population, start, machine, jnp.asarray(n_steps))
-        self.trajectory = Trajectory(population, machine)
+        chains = self._phase.visible_states(state.chains)
+        n_starts = N_CHAINS if chains is None else min(len(chains), N_CHAINS)
+        # There and back, with a tenth of the steps to mix.
+        number = int(n_steps * N_CHAINS / (N_CHAINS + 1.1 * n_starts))
+        return log_partition(
+            key,
+            machine,
+            self._base,
+            samples=chains,
+            n_chains=N_CHAINS,
+            n_temperatures=max(number, 1),
+        )
 
     def _least_log_partition(self, key: Array, state: LearningState, machine: Machine) -> float:
         """Compute what log Z is at least: the sum over some states alone.
@@ -187,14 +179,12 @@ class Watch:
         energies = np.asarray(_free_energy(machine, padded.reshape(visible.shape)), np.float64)
         return float(np.logaddexp.reduce(-energies[: len(distinct)]))
 
-    def _independent_likelihood(self, base: Machine) -> float:
+    def _independent_likelihood(self, machine: Machine, bias: HostTensor) -> float:
         """Average the log-likelihood of the watched samples by independent units."""
-        rows = jnp.asarray(self._rows, base.coupling.dtype)
-        free_energy = _free_energy(base, base.visible_units.of_values(rows))
-        return -float(free_energy.mean()) - float(independent_log_partition(base))
-
-
-_begin = eqx.filter_jit(Population.begin)
+        units, dtype = machine.visible_units, machine.coupling.dtype
+        values = units.of_values(jnp.asarray(self._rows, dtype))
+        terms = units.log_density(values, jnp.asarray(bias, dtype))
+        return float(terms.reshape(len(values), -1).sum(axis=1).mean())
 
 
 @eqx.filter_jit
