@@ -35,3 +35,6 @@ def setup(app: Any) -> None:
         raise SkipNode
 
     app.add_html_math_renderer("mathml", (visit_inline, None), (visit_block, None))
+
+
+myst_heading_anchors = 3

@@ -72,8 +72,8 @@ def _draw_curve(
 ) -> None:
     designs = sorted(designs, key=lambda design: mean(found[design], measure))
     places = [mean(found[design], measure) for design in designs]
-    nats = [mean(found[design], "forward") for design in designs]
-    bars = [float(np.std(values(found[d], "forward"), ddof=len(found[d]) > 1)) for d in designs]
+    nats = [mean(found[design], "nats") for design in designs]
+    bars = [float(np.std(values(found[d], "nats"), ddof=len(found[d]) > 1)) for d in designs]
     color = line_style(COUPLINGS.index(designs[0].kind), len(designs))
     style: Style = {**color, "linestyle": dashes}
     axis.errorbar(places, nats, bars, capsize=2.5, elinewidth=0.8, label=label, **style)

@@ -19,7 +19,7 @@ FEWEST_EFFECTIVE = 10.0
 EQUAL = 0.03
 """How much numbers of weights that are called equal may differ, of the larger one."""
 COLUMNS = [
-    *("weights", "hidden units", "test", "test, backwards", "training"),
+    *("weights", "hidden units", "test", "forwards", "backwards", "training"),
     *("ESS", "seconds"),
 ]
 ELSEWHERE = "from a paper, or older"
@@ -70,7 +70,7 @@ def _rows(density: Density, found: Found) -> list[dict[str, Any]]:
             "cells": [
                 {"count": outcomes[0]["parameters"]},
                 {"count": design.n_hidden},
-                *(_nats(outcomes, name) for name in ("forward", "reverse", "training")),
+                *(_nats(outcomes, name) for name in ("nats", "forward", "reverse", "training")),
                 {"count": int(_smallest(outcomes))},
                 {"count": round(mean(outcomes, "training_seconds"))},
                 *blank,
@@ -79,10 +79,10 @@ def _rows(density: Density, found: Found) -> list[dict[str, Any]]:
         for design, outcomes in found.items()
     ]
     alone = next(iter(found.values()))[0]
-    cells = [None, None, {"value": alone["independent"]}, *[None] * 4, *blank]
+    cells = [None, None, {"value": alone["independent"]}, *[None] * 5, *blank]
     rows.append({"label": "independent units", "kind": "baseline", "cells": cells})
     for other in density.elsewhere:
-        cells = [{"count": other.n_weights}, {"count": other.n_hidden}, *[None] * 5]
+        cells = [{"count": other.n_weights}, {"count": other.n_hidden}, *[None] * 6]
         cells.append({"value": other.nats, "digits": 1, "note": other.note})
         rows.append({"label": other.label, "kind": "baseline", "cells": cells})
     return rows
@@ -136,7 +136,7 @@ def _beside(found: Found, first: Design, second: Design, measure: str) -> Verdic
 
 
 def _compared(found: Found, first: Design, second: Design, title: str) -> Verdict:
-    ours, theirs = (values(found[design], "forward") for design in (first, second))
+    ours, theirs = (values(found[design], "nats") for design in (first, second))
     better: dict[str, Any] = {"lower_is_better": False, "digits": 2}
     sentence = compare(first.label, second.label, ours, theirs, "nats", **better)
     means = [number(float(np.mean(nats)), 2) for nats in (ours, theirs)]
@@ -152,7 +152,7 @@ def _per_second(found: Found, ours: Design) -> list[Verdict]:
     others = [d for d in found if d.kind == "RBM" and seconds[d] <= seconds[ours]]
     if not others:
         return []
-    best = max(others, key=lambda design: mean(found[design], "forward"))
+    best = max(others, key=lambda design: mean(found[design], "nats"))
     times = f"{seconds[ours]:.0f} s and {seconds[best]:.0f} s of training"
     return [_compared(found, ours, best, f"Best dense machine within the time ({times})")]
 
@@ -163,7 +163,7 @@ def _per_second(found: Found, ours: Design) -> list[Verdict]:
 def _exact_notes(found: Found) -> list[str]:
     """Say how far annealing is off where log Z is known."""
     known = {
-        design.label: max(abs(entry["forward"] - entry["exact"]) for entry in outcomes)
+        design.label: max(abs(entry["nats"] - entry["exact"]) for entry in outcomes)
         for design, outcomes in found.items()
         if outcomes[0]["exact"] is not None
     }
