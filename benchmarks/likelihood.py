@@ -3,8 +3,10 @@
 All 60,000 training images, thresholded at 127, PCD-1, batches of 100, 10 epochs, a rate that falls
 linearly to 0; and the machine that `MPORBM()` is. log Z is estimated by annealed importance
 sampling forwards, backwards and by both together, with 256 chains. 1000 samples are told by a
-3-nearest-neighbour classifier: the total variation distance of their classes from those of the test
-images, and the rarest class. The inverse has all pixels flipped.
+3-nearest-neighbour classifier: the total variation distance of their classes (TV) from those of the
+test images, and the rarest class. Adversarial accuracies (AA) are the shares of test images and of
+samples that are nearer to their own kind; exact samples would have 0.5. The inverse has all pixels
+flipped.
 
     MPORBM_DATA=... python benchmarks/likelihood.py [CASE...] --seeds 3 --out likelihood.json
 """
@@ -24,6 +26,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from mporbm import MPORBM, RBM, MvRBM
 from mporbm.datasets import load_mnist
+from mporbm.evaluation.samples import adversarial_accuracy
 
 KINDS: dict[str, Any] = {"RBM": RBM, "MvRBM": MvRBM, "MPORBM": MPORBM}
 COMMON: dict[str, Any] = {"negative_phase": "pcd", "schedule": "linear", "momentum": 0.0}
@@ -74,11 +77,12 @@ def measure(name: str, seed: int, n_temperatures: int) -> dict[str, float]:
     density = -float(model.free_energy(test).mean(dtype=np.float64))
     neighbours = KNeighborsClassifier(3)
     neighbours.fit(train[:20_000].reshape(20_000, -1), digits[:20_000])
-    drawn = model.sample(N_SAMPLES, random_state=seed).reshape(N_SAMPLES, -1)
+    drawn = model.sample(N_SAMPLES, random_state=seed)
     found, true = (
         np.bincount(labels, minlength=10) / len(labels)
-        for labels in (neighbours.predict(drawn), true_digits)
+        for labels in (neighbours.predict(drawn.reshape(N_SAMPLES, -1)), true_digits)
     )
+    adversarial = adversarial_accuracy(test.astype(np.float32), drawn, seed)
     return {
         "weights": model.n_parameters_,
         "temperatures": n_temperatures,
@@ -89,13 +93,16 @@ def measure(name: str, seed: int, n_temperatures: int) -> dict[str, float]:
         "effective_sample_size": log_z.effective_sample_size,
         "variation": 0.5 * float(np.abs(found - true).sum()),
         "rarest_class": float(found.min()),
+        "adversarial_real": adversarial.truth,
+        "adversarial_synthetic": adversarial.synthetic,
     }
 
 
 def show(results: Mapping[str, list[dict[str, float]]], console: Console) -> None:
     """One row for each machine: means over the seeds, with the smallest and largest."""
     table = Table(title="Test log-likelihood, thresholded MNIST", title_justify="left")
-    columns = ("weights", "seconds", "nats", "forward", "reverse", "ESS", "TV", "rarest")
+    columns = ["weights", "seconds", "nats", "forward", "reverse", "ESS", "TV", "rarest"]
+    columns += ["AA of images", "AA of samples"]
     for column in ("machine", *columns):
         table.add_column(column, justify="left" if column == "machine" else "right")
     for name, runs in results.items():
@@ -103,6 +110,7 @@ def show(results: Mapping[str, list[dict[str, float]]], console: Console) -> Non
         cells += [_spread(runs, way, 2) for way in ("nats", "forward", "reverse")]
         cells += [_spread(runs, "effective_sample_size", 0), _spread(runs, "variation", 2)]
         cells += [_spread(runs, "rarest_class", 2)]
+        cells += [_spread(runs, f"adversarial_{kind}", 2) for kind in ("real", "synthetic")]
         table.add_row(*cells)
     console.print(table)
 

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..learning.monitor import scored_units
 from ..machine import Machine, exact
 from ..sampling import LogPartition, log_partition
 from ..sampling.ais import FEWEST_EFFECTIVE
 from ..tensor.arrays import HostTensor
 from ..tensor.check import check_choice
-from ..training.watch import scored_units
 from . import batches
 from .base import EstimatorBase, Purpose, RandomState, key_for
 
@@ -47,8 +47,9 @@ class LikelihoodMixin(EstimatorBase):
     def pseudo_log_likelihood(self, X: ArrayLike) -> PerSample:
         """Estimate ``sum_i log p(v_i | the other units)`` of each sample, cheaply, without log Z.
 
-        It is estimated from the conditionals of 64 visible units, the same at every call and for
-        every machine of this shape, so that values can be compared. Bernoulli units only.
+        It is estimated from the conditionals of 128 visible units, which lie evenly among all, the
+        same at every call and for every machine of this shape, so that values can be compared.
+        Bernoulli units only.
         """
         rows = self._rows(X)
         if not self.machine_.visible_units.is_binary:
@@ -56,8 +57,7 @@ class LikelihoodMixin(EstimatorBase):
                 f"pseudo_log_likelihood: expected Bernoulli visible units alone, got "
                 f"{self.machine_.visible_units}; use score_samples."
             )
-        n_visible = math.prod(self.machine_.visible_shape)
-        chosen = jnp.asarray(scored_units(n_visible))
+        chosen = jnp.asarray(scored_units(math.prod(self.machine_.visible_shape)))
         return self._batched(batches.pseudo_likelihood, rows, None, chosen)
 
     def score(self, X: ArrayLike, y: object = None) -> float:

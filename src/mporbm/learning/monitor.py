@@ -5,16 +5,37 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jaxtyping import Int
 
 from ..machine import Coupling, Machine, Model
 from ..tensor.network import squared_norm
+
+N_SCORED_UNITS = 128
+"""Visible units whose conditionals stand for all in the pseudo-log-likelihood."""
+GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def reconstruction_error(machine: Model, visible: Array) -> Array:
     """The mean square of ``V - E[V | E[H | V]]`` over the units, for each sample."""
     passed = machine.visible_mean(machine.hidden_mean(visible))
     return ((visible - passed) ** 2).reshape(len(visible), -1).mean(axis=1)
+
+
+def scored_units(n_visible: int) -> Int[np.ndarray, " units"]:
+    """Choose units whose conditionals stand for all: the same for all machines of a size.
+
+    They lie as evenly as multiples of the golden ratio do, and miss no part of an image, as random
+    ones may: on MNIST such an estimate is off by 9 % (standard deviation), this one by 2 %.
+    """
+    if n_visible <= N_SCORED_UNITS:
+        return np.arange(n_visible, dtype=np.int32)
+    # More places than are needed: some lie in the same unit.
+    places = (np.arange(0.5, 16 * N_SCORED_UNITS) * GOLDEN_RATIO) % 1.0
+    units = (places * n_visible).astype(np.int32)
+    first = np.sort(np.unique(units, return_index=True)[1])
+    return units[first[:N_SCORED_UNITS]]
 
 
 def pseudo_log_likelihood(machine: Machine, visible: Array, units: Array) -> Array:

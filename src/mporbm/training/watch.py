@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import PyTree
 
 from ..learning import Algorithm, LearningState
+from ..learning.monitor import scored_units
 from ..machine import Machine, Model, exact
 from ..sampling import LogPartition, gibbs_step, log_partition
 from ..tensor.arrays import HostTensor
@@ -20,8 +21,6 @@ N_WATCHED, WATCHED_ENTRIES = 128, 2**22
 """The most samples that are watched every epoch, and visible values unless a batch has more."""
 N_VALIDATED, VALIDATED_ENTRIES = 1024, 2**24
 """The most samples, and visible values of them, that a validation score looks at."""
-N_SCORED_UNITS, MOST_UNITS = 64, 2**24
-"""Visible units whose conditionals make the pseudo-likelihood, out of the first so many."""
 N_ENUMERATED = 2**12
 """The most states of the smaller layer over which log Z is summed up in every epoch."""
 N_CHAINS, ANNEALING_SHARE = 256, 0.12
@@ -34,12 +33,6 @@ TOLERANCE = 0.1
 
 class DivergenceError(Exception):
     """A machine is out of bounds; the message says how."""
-
-
-def scored_units(n_visible: int) -> np.ndarray:
-    """Choose the units whose conditionals stand for all: the same for all machines of a size."""
-    order = np.random.default_rng(0).permutation(min(n_visible, MOST_UNITS))
-    return order[:N_SCORED_UNITS].astype(np.int32)
 
 
 class Watch:
