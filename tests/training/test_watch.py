@@ -124,7 +124,7 @@ def test_estimates_cover_the_exact_likelihood(monkeypatch, kind, parameters, pha
 
 
 def test_when_the_likelihood_is_watched():
-    """At even distances, the last time by twice as many steps, for the share that is allowed."""
+    """At even distances, the last time by three times as many steps, for the share that is allowed."""
     model = MPORBM((3, 3), rank=3, random_state=0).fit(DATA)
     specification = model._specify_start(0, ArraySource(DATA))
     looks = [
@@ -139,18 +139,18 @@ def test_when_the_likelihood_is_watched():
         for validation in (None, ArraySource(DATA[:10]))
     ]
     for n_batches, n_epochs, expected in [
-        (600, 10, [4, 10]),
+        (600, 10, [3, 10]),
         (1, 10, [0, 0]),
         (6000, 10, [10, 10]),
     ]:
-        total = 0.12 * 2 * 3 * 100 / 256 * n_batches * n_epochs
+        total = watch.ANNEALING_SHARE * 2 * 3 * 100 / 256 * n_batches * n_epochs
         for look, n_times in zip(looks, expected, strict=True):
             steps = [look.n_steps(n_batches, k + 1, n_epochs) for k in range(n_epochs)]
             used = [number for number in steps if number]
             assert len(used) == n_times
             assert sum(used) <= total
             if used:
-                assert steps[-1] >= 2 * used[0] if n_times > 1 else True
+                assert steps[-1] == 3 * used[0] if n_times > 1 else True
                 assert sum(used) > 0.9 * total
 
 

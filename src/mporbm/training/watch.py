@@ -23,10 +23,11 @@ N_VALIDATED, VALIDATED_ENTRIES = 1024, 2**24
 """The most samples, and visible values of them, that a validation score looks at."""
 N_ENUMERATED = 2**12
 """The most states of the smaller layer over which log Z is summed up in every epoch."""
-N_CHAINS, ANNEALING_SHARE = 256, 0.12
+N_CHAINS, ANNEALING_SHARE = 256, 0.16
 """Chains that estimate log Z, and what they may cost, as a share of all products of learning."""
-STEPS_AT_ONCE, FEWEST_STEPS = 400, 50
-"""Steps that an estimate is worth; with validation samples, fewer for one after every epoch."""
+STEPS_AT_ONCE, FEWEST_STEPS, LAST_STEPS = 400, 50, 3
+"""Steps that an estimate is worth; with validation samples, fewer for one after every epoch; and
+how many times as many the last one has."""
 TOLERANCE = 0.1
 """By how much a healthy machine may be worse than independent units, relative to these, plus 1."""
 
@@ -81,15 +82,17 @@ class Watch:
         """Count the steps of annealing after epoch `number` of `n_epochs`, each of so many batches.
 
         The likelihood is watched at even distances, as often as the steps of the whole training are
-        enough for, and after the last epoch by twice as many; 0 where it is not watched.
+        enough for, and after the last epoch by three times as many; 0 where it is not watched.
         """
         total = self._steps_per_batch * n_batches * n_epochs
-        n_times = min(int(total / STEPS_AT_ONCE), n_epochs)
+        n_times = max(int(total / STEPS_AT_ONCE) - LAST_STEPS + 1, int(total >= STEPS_AT_ONCE))
         if self._held is not None and total >= FEWEST_STEPS * n_epochs:
             n_times = n_epochs
+        n_times = min(n_times, n_epochs)
         if number * n_times // n_epochs == (number - 1) * n_times // n_epochs:
             return 0
-        return int(total / (n_times + 1)) * (2 if number == n_epochs else 1)
+        steps = int(total / (n_times + LAST_STEPS - 1))
+        return steps * LAST_STEPS if number == n_epochs else steps
 
     def look(self, key: Array, state: LearningState, machine: Model, n_steps: int) -> Entry:
         """Look at a machine after an epoch, or raise `DivergenceError`.
