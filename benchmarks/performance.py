@@ -42,7 +42,7 @@ def main() -> None:
 
 def read(folder: Path) -> dict[str, Any]:
     """What the benchmarks wrote, by their names."""
-    names = ("speed", "scaling", "roofline", "start", "chain", "weak", "cluster")
+    names = ("speed", "scaling", "roofline", "start", "chain", "weak", "cluster", "quality")
     return {
         name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in names
     }
@@ -68,6 +68,7 @@ def tables(measured: dict[str, Any]) -> dict[str, str]:
         "chain": chain_table(measured["chain"]),
         "weak": weak_table(measured["weak"]),
         "cluster": cluster_table(measured["cluster"]),
+        "quality": quality_table(measured["quality"]),
     }
 
 
@@ -161,6 +162,25 @@ def cluster_table(cluster: dict[str, Any]) -> str:
     ]
     headings = ["machine", "sent a batch", "computing", "sending", "an epoch", "dollars"]
     return _table([*headings, "weights, velocity, gradient"], rows)
+
+
+def quality_table(quality: dict[str, Any]) -> str:
+    """Seconds to each target, and how many times faster than the best peer."""
+    setting, n_rounds = quality["setting"], len(quality["rounds"])
+    rows = []
+    for name, found in quality["learners"].items():
+        row = [name, found["rate"], f"{found['milliseconds'][1]:.1f} ms"]
+        for seconds, speed in zip(found["seconds"], found["speed"], strict=True):
+            row += ["-" if seconds is None else f"{seconds[1]:.1f} s", _quartiles_or_dash(speed)]
+        row += [f"{found['first'][1]:.1f} s", _quartiles_or_dash(found["speed_with_first"])]
+        nats, seconds = (values[1] for values in found["end"])
+        rows.append([*row, f"{nats:.1f} after {seconds:.0f} s"])
+    aims = [text for target in setting["targets"] for text in (f"to {target:g} nats", "speed")]
+    headings = ["learner", "rate", "an update", *aims, "first call", "speed with it", "at the end"]
+    n_threads = quality["machine"]["threads"]
+    rounds = "1 round" if n_rounds == 1 else f"medians of {n_rounds} rounds, and quartiles"
+    threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
+    return f"{threads} for each; {rounds}.\n\n{_table(headings, rows)}"
 
 
 def weak_picture(weak: dict[str, Any]) -> Figure:
@@ -259,6 +279,12 @@ def _table(headings: list[str], rows: list[list[str]], *, right: bool = True) ->
 def _quartiles(values: list[float]) -> str:
     low, middle, high = values
     return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+
+
+def _quartiles_or_dash(values: list[float] | None) -> str:
+    if values is None:
+        return "-"
+    return f"{values[1]:.2f}" if values[0] == values[2] else _quartiles(values)
 
 
 def _mebibytes(n_bytes: int) -> str:
