@@ -7,7 +7,7 @@ those that are tested elsewhere: the mean log-likelihood in nats, by annealing i
 and, but for OCR letters, the error of a 1-nearest-neighbour classifier by hidden fields in per
 cent, learnt from the same samples.
 
-    MPORBM_DATA=... python benchmarks/defaults.py --seeds 2 --out defaults.json
+    MPORBM_DATA=... python -m benchmarks.defaults --seeds 2 --out defaults.json
 """
 
 import argparse
