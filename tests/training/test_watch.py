@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mporbm import MPORBM, RBM, MvRBM, TvRBM
+from mporbm.learning.monitor import pseudo_log_likelihood, scored_units
 from mporbm.machine import exact
 from mporbm.training import ArraySource, watch
 from mporbm.training.loop import DivergenceWarning
@@ -92,6 +93,17 @@ def test_scores_do_not_depend_on_the_seed():
     assert np.ptp(scores) < 0.02 * abs(np.mean(scores))
 
 
+@pytest.mark.parametrize(("n_samples", "n_units"), [(40, 32), (1600, 50), (8000, 128)])
+def test_short_epochs_are_scored_by_few_units(n_samples, n_units):
+    data = np.random.default_rng(0).random((n_samples, 150)) < 0.3
+    model = RBM(3, n_iter=1, random_state=0).fit(data)
+    rows = data[np.arange(min(n_samples, 128)) * n_samples // min(n_samples, 128)]
+    units = scored_units(150, n_units)
+    assert len(units) == n_units
+    score = pseudo_log_likelihood(model.machine_, rows.astype(np.float32), units).mean()
+    assert_allclose(model.history_[0]["score"], score, rtol=1e-5)
+
+
 SETTINGS_OF_ALL = [
     (RBM, {"hidden_shape": 9}, "pcd"),
     (RBM, {"hidden_shape": 9}, "cd"),
@@ -124,7 +136,7 @@ def test_estimates_cover_the_exact_likelihood(monkeypatch, kind, parameters, pha
 
 
 def test_when_the_likelihood_is_watched():
-    """At even distances, the last time by three times as many steps, for the share that is allowed."""
+    """At even distances, the last time by three times as many steps, within the share allowed."""
     model = MPORBM((3, 3), rank=3, random_state=0).fit(DATA)
     specification = model._specify_start(0, ArraySource(DATA))
     looks = [

@@ -10,7 +10,7 @@ from jax import Array
 from jaxtyping import PyTree
 
 from ..learning import Algorithm, LearningState
-from ..learning.monitor import scored_units
+from ..learning.monitor import N_SCORED_UNITS, scored_units
 from ..machine import Machine, Model, exact
 from ..sampling import LogPartition, gibbs_step, log_partition
 from ..tensor.arrays import HostTensor
@@ -21,6 +21,9 @@ N_WATCHED, WATCHED_ENTRIES = 128, 2**22
 """The most samples that are watched every epoch, and visible values unless a batch has more."""
 N_VALIDATED, VALIDATED_ENTRIES = 1024, 2**24
 """The most samples, and visible values of them, that a validation score looks at."""
+FEWEST_UNITS, SAMPLES_PER_UNIT = 32, 32
+"""Units of the score where an epoch has few samples, and samples of an epoch that allow one more:
+else short epochs would be watched for longer than they learn."""
 N_ENUMERATED = 2**12
 """The most states of the smaller layer over which log Z is summed up in every epoch."""
 N_CHAINS, ANNEALING_SHARE = 256, 0.16
@@ -61,7 +64,10 @@ class Watch:
         self._rows = source.head(n_watched)
         n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
         self._held = None if validation is None else validation.head(n_validated)
-        self._units = jax.device_put(scored_units(n_visible))
+        n_units, n_samples = N_SCORED_UNITS, source.n_batches(1)
+        if n_samples is not None:  # A stream does not know.
+            n_units = min(max(n_samples // SAMPLES_PER_UNIT, FEWEST_UNITS), N_SCORED_UNITS)
+        self._units = jax.device_put(scored_units(n_visible, n_units))
         self.field_limit = jnp.asarray(self._objective.field_limit(machine, self._rows))
         # An update multiplies some 6 batches with W, a step of the chains twice their number.
         n_updates = len(algorithm.scheme.groups(machine))
@@ -103,8 +109,9 @@ class Watch:
         seen = self._objective.watch(machine, jax.device_put(self._rows), self._units)
         largest = float(seen.largest_field)
         if machine is not state.machine:
-            rows = jax.device_put(self._rows)
-            learning = self._objective.watch(state.machine, rows, self._units)
+            # Only its fields are asked for: one unit will do.
+            rows, unit = jax.device_put(self._rows), self._units[:1]
+            learning = self._objective.watch(state.machine, rows, unit)
             largest = max(largest, float(learning.largest_field))
         # The margin is for samples that are not watched: no epoch may begin out of bounds.
         if not largest < 0.5 * float(self.field_limit):
@@ -169,9 +176,10 @@ class Watch:
         if visible is None:
             rows = jnp.asarray(self._rows, machine.coupling.dtype)
             visible = gibbs_step(key, machine, machine.visible_units.of_values(rows))
-        distinct = np.unique(np.asarray(visible).reshape(len(visible), -1), axis=0)
+        flat = np.asarray(visible).reshape(len(visible), -1)
+        distinct = np.array(list({row.tobytes(): row for row in flat}.values()))
         # Of one shape, whatever their number, for the compiled program's sake.
-        padded = np.resize(distinct, (len(visible), distinct.shape[1]))
+        padded = np.resize(distinct, flat.shape)
         energies = np.asarray(_free_energy(machine, padded.reshape(visible.shape)), np.float64)
         return float(np.logaddexp.reduce(-energies[: len(distinct)]))
 
