@@ -6,9 +6,10 @@ sampling forwards, backwards and by both together, with 256 chains. 1000 samples
 3-nearest-neighbour classifier: the total variation distance of their classes (TV) from those of the
 test images, and the rarest class. Adversarial accuracies (AA) are the shares of test images and of
 samples that are nearer to their own kind; exact samples would have 0.5. The inverse has all pixels
-flipped.
+flipped. Stochastic images have pixels that are drawn once, by their grey values: other data, whose
+likelihoods cannot be compared with those of thresholded ones.
 
-    MPORBM_DATA=... python benchmarks/likelihood.py [CASE...] --seeds 3 --out likelihood.json
+    MPORBM_DATA=... python -m benchmarks.likelihood [CASE...] --seeds 3 --out likelihood.json
 """
 
 import argparse
@@ -27,6 +28,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from mporbm import MPORBM, RBM, MvRBM
 from mporbm.datasets import load_mnist
 from mporbm.evaluation.samples import adversarial_accuracy
+from reproduction.densities import DENSITIES
 
 KINDS: dict[str, Any] = {"RBM": RBM, "MvRBM": MvRBM, "MPORBM": MPORBM}
 COMMON: dict[str, Any] = {"negative_phase": "pcd", "schedule": "linear", "momentum": 0.0}
@@ -41,22 +43,33 @@ CASES = (
     "MPORBM by default",
     "MPORBM 20x25, rank 40, inverse",
 )
-"""What is measured if nothing is asked for; any other sizes, and ", plain rule", can be."""
-CASE = re.compile(r"(RBM|MvRBM|MPORBM) (?:([0-9x]+)|by default)(?:, rank (\d+))?(, plain rule)?.*")
+"""What is measured if nothing is asked for. Other sizes, ", 40 epochs", ", plain rule" and
+", stochastic" can be."""
+CASE = re.compile(
+    r"(RBM|MvRBM|MPORBM) (?:([0-9x]+)|by default)(?:, rank (\d+))?(?:, (\d+) epochs)?"
+    r"(, plain rule)?(?:, (stochastic|inverse))?"
+)
 
 
 def build(name: str, seed: int) -> Any:
     """Make the estimator of a case."""
-    if (found := CASE.fullmatch(name)) is None:
-        raise ValueError(f"CASE: expected a name such as {CASES[0]!r}, got {name!r}.")
-    kind, shape, rank, plain = found.groups()
+    kind, shape, rank, n_epochs, plain, _ = _parts(name)
     options: dict[str, Any] = {} if shape is None else dict(COMMON)
     if shape is not None:
         sizes = tuple(map(int, shape.split("x")))
         options["hidden_shape"] = sizes if kind != "RBM" else sizes[0]
     if rank is not None:
         options["rank"] = int(rank)
+    if n_epochs is not None:
+        options["n_iter"] = int(n_epochs)
     return KINDS[kind](**{**options, **(PLAIN if plain else {})}, random_state=seed)
+
+
+def _parts(name: str) -> tuple[str | None, ...]:
+    """Read the name of a case: kind, sizes, rank, epochs, rule, and how images are made binary."""
+    if (found := CASE.fullmatch(name)) is None:
+        raise ValueError(f"CASE: expected a name such as {CASES[0]!r}, got {name!r}.")
+    return found.groups()
 
 
 N_SAMPLES = 1000
@@ -64,11 +77,11 @@ N_SAMPLES = 1000
 
 def measure(name: str, seed: int, n_temperatures: int) -> dict[str, float]:
     """Train a machine, and say how likely test images are, and how its samples fall on classes."""
-    (train, digits), (test, true_digits) = (
-        load_mnist(subset, return_X_y=True) for subset in ("train", "test")
-    )
-    inverse = name.endswith("inverse")
-    train, test = (train > 127) ^ inverse, (test > 127) ^ inverse
+    digits, true_digits = (load_mnist(subset).target for subset in ("train", "test"))
+    made = _parts(name)[-1]
+    train, test, _ = DENSITIES["mnist-stochastic" if made == "stochastic" else "mnist"].load()
+    if made == "inverse":
+        train, test = ~train, ~test
     model = build(name, seed)
     started = time.perf_counter()
     model.fit(train)

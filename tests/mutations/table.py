@@ -89,6 +89,9 @@ SAMPLING = [
     Mutation("sampling/ais.py", "(upper - lower) * (visible * tilt).sum(axes)", "(visible * tilt).sum(axes)"),
     Mutation("sampling/ais.py", "at = lower if reverse else upper", "at = upper if reverse else lower"),
     Mutation("sampling/ais.py", "weights.std(ddof=1) / mean / math.sqrt(n)", "weights.std(ddof=1) / mean / n"),
+    Mutation("sampling/ais.py", "expit(value - odds - back).sum()", "expit(value - odds + back).sum()"),
+    Mutation("sampling/ais.py", "odds = math.log(len(back) / len(ahead))", "odds = 0.0"),
+    Mutation("sampling/ais.py", " - 1.0 / len(ahead) - 1.0 / len(back), 0.0)", ", 0.0)"),
     Mutation("sampling/gibbs.py", "base_bias + b * (machine.visible_bias - base_bias)", "base_bias + (1.0 - b) * (machine.visible_bias - base_bias)"),
     Mutation("sampling/evidence.py", "jnp.where(self.known, self.value, visible)", "visible"),
     Mutation("machine/units/gaussian.py", "jnp.where(observed, 1.0 / noise**2, 0.0)", "jnp.where(observed, 1.0 / noise, 0.0)"),
@@ -144,6 +147,11 @@ LEARNING = [
     Mutation("learning/averaging.py", "(1.0 + SHARPNESS) / (jnp", "1.0 / (jnp"),
     Mutation("learning/rates.py", "* math.sqrt(n_hidden)", "* n_hidden"),
     Mutation("learning/negative_phases.py", "return state.visible[-1]", "return state.visible[0]"),
+    Mutation("training/watch.py", "least = max(least, found.interval[0])", "pass"),
+    Mutation("training/watch.py", "self._least = least - TOLERANCE * abs(least) - 1.0", "self._least = -1e9"),
+    Mutation("training/watch.py", "return steps * LAST_STEPS if number == n_epochs else steps", "return steps"),
+    Mutation("training/reservoir.py", "[self.states[1:], new]", "[new, self.states[1:]]"),
+    Mutation("training/reservoir.py", "max(number[0], 0.0)", "number[0]"),
     Mutation("learning/start.py", "center = -scale * field.mean(axis=0)", "center = scale * field.mean(axis=0)"),
 ]
 

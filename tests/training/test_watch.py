@@ -3,6 +3,7 @@
 import itertools
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -100,7 +101,8 @@ def test_short_epochs_are_scored_by_few_units(n_samples, n_units):
     rows = data[np.arange(min(n_samples, 128)) * n_samples // min(n_samples, 128)]
     units = scored_units(150, n_units)
     assert len(units) == n_units
-    score = pseudo_log_likelihood(model.machine_, rows.astype(np.float32), units).mean()
+    visible = jnp.asarray(rows, jnp.float32)
+    score = pseudo_log_likelihood(model.machine_, visible, jnp.asarray(units)).mean()
     assert_allclose(model.history_[0]["score"], score, rtol=1e-5)
 
 
