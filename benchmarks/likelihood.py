@@ -62,7 +62,7 @@ def build(name: str, seed: int) -> Any:
         options["rank"] = int(rank)
     if n_epochs is not None:
         options["n_iter"] = int(n_epochs)
-    return KINDS[kind](**{**options, **(PLAIN if plain else {})}, random_state=seed)
+    return KINDS[str(kind)](**{**options, **(PLAIN if plain else {})}, random_state=seed)
 
 
 def _parts(name: str) -> tuple[str | None, ...]:

@@ -6,7 +6,7 @@ after the last epoch, and by the likelihood of the images to judge by (annealing
 directions): rank correlations (Spearman). One setting is then repeated with 8 seeds: how far what
 was watched, and the likelihood, spread from the smallest to the largest, in per cent of the mean.
 
-    MPORBM_DATA=... python -m benchmarks.monitor --out monitor.json
+    MPORBM_DATA=... python benchmarks/monitor.py --out monitor.json
 """
 
 import argparse
@@ -21,8 +21,7 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 from mporbm import MPORBM, RBM, MvRBM, TvRBM
-
-from .defaults import mnist
+from mporbm.datasets import load_mnist
 
 N_SAMPLES, N_SEEDS = 5000, 8
 PLAIN = {"rule": "plain", "learning_rate": 0.05}
@@ -54,7 +53,8 @@ WATCHED = {
 
 def measure(name: str, seed: int) -> dict[str, float]:
     """Train a machine; what was watched at the end, and the likelihood of held-out images."""
-    train, held_out, _ = mnist(N_SAMPLES, 0)
+    images = load_mnist("train").data > 127
+    train, held_out = images[:N_SAMPLES], images[-N_SAMPLES:]
     kind, options = SETTINGS[name]
     model = kind(**{"n_iter": 40, **options}, random_state=seed).fit(train, X_val=held_out[:1000])
     last = model.history_[-1]
