@@ -15,6 +15,7 @@ import mporbm
 from mporbm import DBM, DBN, MPODBM, MPODBN, MPORBM
 from mporbm.learning import DrawnStates
 from mporbm.machine import UNITS, Bernoulli, exact
+from mporbm.sampling.deep import belief_bound
 from mporbm.training import FileFormatError, checkpoint
 from mporbm.training import safetensors_io as storage
 from strategies import all_states
@@ -376,3 +377,73 @@ def test_the_bound_of_a_deep_boltzmann_machine_is_watched():
     last = model.history_[-1]
     assert last["stage"] == "fine-tuning"
     assert_allclose(last["log_likelihood"], model.score(X), rtol=1e-5)
+
+
+def test_the_bound_of_a_belief_network_is_watched():
+    model = fitted(ESTIMATORS[0])
+    last = model.history_[-1]
+    assert last["stage"] == "fine-tuning"
+    assert last["log_partition_error"] == 0.0
+    keys = jax.random.split(jax.random.key(1), 300)
+    rows = jax.numpy.asarray(X, model.machine_.top.coupling.dtype)
+    passes = [float(belief_bound(key, model.machine_, rows, 1).mean()) for key in keys]
+    expected = np.mean(passes) - float(exact.log_partition(model.machine_.top))
+    # It is watched by four passes.
+    assert abs(last["log_likelihood"] - expected) < 5.0 * np.std(passes) / 2.0
+    assert np.std(passes) < 0.5
+
+
+def test_the_likelihood_of_a_network_of_one_layer_is_exact():
+    model = DBN(**{**DENSE, "hidden_shapes": ((3,),)}).fit(X)
+    expected = exact.log_probability(model.machine_.top, np.asarray(X, np.float32)).mean()
+    assert_allclose(model.history_[-1]["log_likelihood"], expected, rtol=1e-5)
+
+
+# Where chains have ended
+
+
+@by_name
+def test_chains_are_of_the_layer_that_has_them(estimator, tmp_path):
+    model = fitted(estimator)
+    assert model.chains_.shape[1:] == model.machine_.undirected.visible_shape
+    assert set(np.unique(model.chains_)) <= {0, 1}
+    model.save(tmp_path / "m.safetensors")
+    again = mporbm.load(tmp_path / "m.safetensors")
+    assert_array_equal(again.chains_, model.chains_)
+    assert_array_equal(again.sample(5, random_state=1), model.sample(5, random_state=1))
+    assert_array_equal(model.sample(5, random_state=1), model.sample(5, 100, random_state=1))
+    again.chains_ = again.chains_[:, None]
+    again.save(tmp_path / "m.safetensors")
+    with pytest.raises(FileFormatError, match="chains"):
+        mporbm.load(tmp_path / "m.safetensors")
+
+
+@pytest.mark.parametrize("kind", [DBN, DBM])
+def test_only_a_belief_network_ends_in_its_last_layer(kind):
+    model = kind(**{**DENSE, "n_iter_fine_tuning": 0}).fit(X)
+    assert (model.chains_ is None) == (kind is DBM)
+    assert model.sample(3).shape == (3, 3, 2)
+
+
+def test_samples_without_a_step_are_data_of_the_chains():
+    model = fitted(ESTIMATORS[1])
+    drawn = model.sample(len(model.chains_), n_gibbs=0).reshape(-1, 6)
+    assert sorted(drawn.tolist()) == sorted(model.chains_[:, :6].tolist())
+
+
+def test_samples_without_a_step_are_drawn_from_the_chains_above():
+    model = mporbm.MPODBN(**COMMON).fit(X)
+    model.chains_ = model.chains_[:1]
+    n = 4000
+    drawn = model.sample(n, n_gibbs=0, random_state=0)
+    mean = model.machine_.generation[0].visible_mean(np.asarray(model.chains_, np.float32))[0]
+    assert (np.abs(drawn.mean(axis=0) - mean) < 5.0 * np.sqrt(mean * (1 - mean) / n)).all()
+
+
+@by_name
+def test_both_directions_of_annealing_find_log_z(estimator):
+    model = fitted(estimator)
+    found = model.log_partition("ais", n_temperatures=50)
+    true = model.log_partition("exact").value
+    assert abs(found.value - true) < 5.0 * found.standard_error + 0.01
+    assert found.forward != found.value != found.reverse

@@ -1,5 +1,6 @@
 """Deep belief networks: DBN and MPODBN (Hinton, Osindero & Teh 2006)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,17 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ..learning import Objective, PassOfMeans, Scheme, WakeSleep
 from ..machine import DeepBelief, Machine
 from ..sampling.deep import belief_bound, belief_sample
 from ..tensor.arrays import HostTensor
-from ..tensor.check import check_integer
 from . import batches
-from .base import Purpose, RandomState, key_for
+from .base import Purpose, key_for
 from .deep import DeepEstimator, MPOLayers
-from .inference import STEPS_ALONE
 from .model_file import ESTIMATORS
 
 N_BOUND_SAMPLES = 100
@@ -28,6 +26,12 @@ N_BOUND_SAMPLES = 100
 def dreams(machine: DeepBelief, visible: Array, key: Array, n_gibbs: Array) -> Array:
     """Draw as many samples as there are rows."""
     return belief_sample(key, machine, len(visible), n_gibbs)
+
+
+@batches.compiled
+def continued_dreams(machine: DeepBelief, highest: Array, key: Array, n_gibbs: Array) -> Array:
+    """Draw a sample from each state of the layer below the last, where chains start."""
+    return belief_sample(key, machine, len(highest), n_gibbs, highest)
 
 
 @batches.compiled
@@ -46,6 +50,8 @@ class DBN(DeepEstimator):
     """
 
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (WakeSleep, PassOfMeans)
+    _ENDS_IN_LAST_LAYER: ClassVar[bool] = True
+    _CONTINUED: ClassVar[Callable[..., Array]] = staticmethod(continued_dreams)
 
     def _stack_machines(self, stack: tuple[Machine, ...]) -> DeepBelief:
         return DeepBelief.of_stack(stack)
@@ -56,20 +62,10 @@ class DBN(DeepEstimator):
         network: DeepBelief = self._fitted_machine("layers_")
         return network.stack
 
-    def sample(
-        self, n_samples: int = 1, n_gibbs: int | None = None, random_state: RandomState = None
-    ) -> NDArray[np.floating]:
-        """Draw samples of the model, ``(n_samples, *visible_shape)``.
-
-        Chains of `n_gibbs` steps, by default 1000, of the machine on top, then a pass down of
-        random states.
-        """
-        check_is_fitted(self)
-        n_samples = check_integer("n_samples", n_samples)
-        steps = STEPS_ALONE if n_gibbs is None else check_integer("n_gibbs", n_gibbs, minimum=0)
+    def _sample_anew(self, key: Array, n_samples: int, n_gibbs: int) -> HostTensor:
+        """Draw samples by chains of the machine on top that start as independent units."""
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
-        key = self._key(random_state)
-        return self._batched(dreams, rows, key, jnp.asarray(steps), chains=True, title="sample")
+        return self._batched(dreams, rows, key, jnp.asarray(n_gibbs), chains=True, title="sample")
 
     def score_samples(self, X: object) -> NDArray[np.floating]:
         """Estimate a lower bound on ``log p(V)`` of each sample.
@@ -81,10 +77,9 @@ class DBN(DeepEstimator):
         bounds = self._batched(bound, self._rows(X), key_for(self._seed, Purpose.NOISE))
         return self._less_log_partition(bounds)
 
-    def _undirected_machine(self) -> tuple[Machine, HostTensor | None]:
-        """Give the machine on top, and the base bias of the data if it is the only one."""
-        base = getattr(self, "base_bias_", None)
-        return self.machine_.top, None if self.machine_.generation else base
+    def _known_base_bias(self) -> HostTensor | None:
+        """Give the base bias of the data if the machine on top is the only one."""
+        return None if self.machine_.generation else super()._known_base_bias()
 
     def _named_machines(self) -> dict[str, Machine]:
         """List the machines that are kept in a file, by name."""
@@ -113,10 +108,11 @@ class MPODBN(DBN, MPOLayers):
     (`machine_.recognition`) are others than those that generate.
 
     Features are those of the last layer after a pass of means. `sample` runs chains of the machine
-    on top and then draws downwards. `complete` and `denoise` repeat passes of random states up to
-    the last layer and down again, with known values clamped, and average what the last step gives:
-    approximately the posterior mean, as layers below the top are inferred by recognition, which
-    only approximates their posterior. `score_samples` is a lower bound.
+    on top, from where learning has led them (`chains_`), and then draws downwards. `complete` and
+    `denoise` repeat passes of random states up to the last layer and down again, with known values
+    clamped, and average what the last step gives: approximately the posterior mean, as layers below
+    the top are inferred by recognition, which only approximates their posterior. `score_samples` is
+    a lower bound.
 
     The other parameters are those of `MPORBM` without `warm_start`, at every stage.
 
@@ -153,6 +149,9 @@ class MPODBN(DBN, MPOLayers):
         The epochs of all stages.
     base_bias_
         The visible bias that independent units would need to have the means of the data.
+    chains_
+        States that the chains of the training have passed through, of the layer that the machine on
+        top has as its visible one, where `sample` starts and log Z is annealed back from.
 
     Examples
     --------

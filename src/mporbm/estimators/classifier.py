@@ -237,7 +237,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         states[np.arange(n_samples), self.n_features_in_ + codes] = 1.0
         known = np.broadcast_to(np.arange(states.shape[1]) >= self.n_features_in_, states.shape)
         steps = STEPS_ALONE if n_gibbs is None else n_gibbs
-        return self._draws(states, known, None, steps, random_state)
+        return self._draws(states, known, None, steps, self._key(random_state))
 
     def reconstruct(self, X: object) -> NDArray[np.floating]:
         """Pass each sample up and down once, with the label summed out."""

@@ -52,6 +52,8 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
     """The estimator that trains a layer."""
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]]
     """How all layers learn together."""
+    _ENDS_IN_LAST_LAYER: ClassVar[bool]
+    """Whether what is undirected is the machine of the last layer, and not all of them."""
 
     @abstractmethod
     def _stack_machines(self, stack: tuple[Machine, ...]) -> Model:
@@ -111,16 +113,19 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
                 if held is not None:
                     held = layer._batched(single_probability, layer._rows(held))
         machine = self._stack_machines(tuple(stack))
+        chains = layer.chains_ if self._ENDS_IN_LAST_LAYER else None
         if self.n_iter_fine_tuning:
-            machine = self._train_stage(
+            learner = self._train_stage(
                 "fine-tuning",
                 (data, X_val, weight),
                 partial(self._specify_fine_tuning, machine),
                 visible_shape=self.visible_shape_,
                 n_iter=self.n_iter_fine_tuning,
                 random_state=self._seed,
-            ).machine_
+            )
+            machine, chains = learner.machine_, learner.chains_
         self.set_machine(machine)
+        self.chains_ = chains
         self._random = np.random.RandomState(self._seed)
         self.n_iter_ = len(self.history_)
         return self

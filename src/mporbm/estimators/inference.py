@@ -1,7 +1,8 @@
 """Inference: samples, completion and denoising, as one operation under evidence."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,9 @@ Known = Bool[np.ndarray, "n ..."]
 class InferenceMixin(EstimatorBase):
     """What a fitted estimator is used for, whatever its machine."""
 
+    _CONTINUED: ClassVar[Callable[..., Array]] = staticmethod(batches.continued)
+    """How samples are made of the states that chains start at."""
+
     def reconstruct(self, X: ArrayLike) -> Float[np.ndarray, "n ..."]:
         """Pass each sample up and down once: ``E[V | E[H | V]]``."""
         return self._batched(batches.up_and_down, self._rows(X))
@@ -43,29 +47,31 @@ class InferenceMixin(EstimatorBase):
 
         The chains start at states that those of the training have passed through (`chains_`), which
         learning has driven through the modes of the model, several at the same state if there are
-        fewer, and take 100 steps by default. Where there are none (after ``negative_phase="cd"``,
-        of deep machines) they start as independent units at the rates of the visible bias, and take
-        1000. How many steps they need to forget their start depends on the machine. Without a
-        `random_state` every call draws other samples.
+        fewer, and take 100 steps by default. Where there are none (after ``negative_phase="cd"``)
+        they start as independent units at the rates of the visible bias, and take 1000. How many
+        steps they need to forget their start depends on the machine. Chains of deep belief networks
+        are those of the machine on top, and a pass down follows. Without a `random_state` every
+        call draws other samples.
         """
         check_is_fitted(self)
         n_samples = check_integer("n_samples", n_samples)
         chains = getattr(self, "chains_", None)
         if n_gibbs is None:
             n_gibbs = STEPS_ALONE if chains is None else STEPS_FROM_CHAINS
-        n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
-        if chains is not None:
-            key = self._key(random_state)
-            order = np.random.default_rng(np.asarray(jax.random.key_data(key))).permutation(
-                len(chains)
-            )
-            starts = chains[np.resize(order, n_samples)]
-            options: dict[str, Any] = {"chains": True, "title": "sample"}
-            drawn = self._batched(batches.continued, starts, key, jnp.asarray(n_gibbs), **options)
-            return self._narrowed(drawn)
+        n_gibbs, key = check_integer("n_gibbs", n_gibbs, minimum=0), self._key(random_state)
+        if chains is None:
+            return self._sample_anew(key, n_samples, n_gibbs)
+        order = np.random.default_rng(np.asarray(jax.random.key_data(key))).permutation(len(chains))
+        starts = chains[np.resize(order, n_samples)]
+        options: dict[str, Any] = {"chains": True, "title": "sample"}
+        drawn = self._batched(self._CONTINUED, starts, key, jnp.asarray(n_gibbs), **options)
+        return self._narrowed(drawn)
+
+    def _sample_anew(self, key: Array, n_samples: int, n_gibbs: int) -> HostTensor:
+        """Draw samples by chains that start as independent units."""
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         observed = np.broadcast_to(np.False_, rows.shape)
-        return self._draws(rows, observed, None, n_gibbs, random_state)
+        return self._draws(rows, observed, None, n_gibbs, key)
 
     @available_if(lambda self: not self._is_deep)
     def gibbs(self, V: ArrayLike, n_gibbs: int = 1, random_state: RandomState = None) -> HostTensor:
@@ -185,7 +191,8 @@ class InferenceMixin(EstimatorBase):
         rows, observed = self._observed(X, mask)
         n_samples = check_integer("n_samples", n_samples)
         level = self._noise(noise, salt_and_pepper)
-        drawn = self._draws(rows, observed, level, n_gibbs, random_state, repeats=n_samples)
+        key = self._key(random_state)
+        drawn = self._draws(rows, observed, level, n_gibbs, key, repeats=n_samples)
         drawn = drawn.reshape(len(rows), n_samples, *self.visible_shape_)
         return drawn if level else _with_known(drawn, rows[:, None], observed[:, None])
 
@@ -294,14 +301,14 @@ class InferenceMixin(EstimatorBase):
         observed: Known,
         noise: float | None,
         n_gibbs: int,
-        random_state: RandomState,
+        key: Array,
         repeats: int = 1,
     ) -> HostTensor:
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
         drawn = self._batched(
             batches.draw,
             self._widened(rows),
-            self._key(random_state),
+            key,
             self._traced(noise),
             steps,
             observed=self._widened(observed),

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..learning.monitor import scored_units
-from ..machine import Machine, exact
+from ..machine import exact
 from ..sampling import LogPartition, log_partition
 from ..sampling.ais import FEWEST_EFFECTIVE
 from ..tensor.arrays import HostTensor
@@ -98,7 +98,7 @@ class LikelihoodMixin(EstimatorBase):
         """
         check_is_fitted(self)
         check_choice("method", method, ("auto", "exact", "ais"))
-        machine, base = self._undirected_machine()
+        machine = self.machine_.undirected
         n_states = exact.fewest_states(machine) or math.inf
         if method == "exact" and n_states > 2**exact.MAX_UNITS:
             raise ValueError(
@@ -113,7 +113,7 @@ class LikelihoodMixin(EstimatorBase):
         found = log_partition(
             key,
             machine,
-            base,
+            self._known_base_bias(),
             samples=getattr(self, "chains_", None),
             n_chains=n_chains,
             n_temperatures=n_temperatures,
@@ -128,17 +128,19 @@ class LikelihoodMixin(EstimatorBase):
             )
         return found
 
-    def _undirected_machine(self) -> tuple[Machine, HostTensor | None]:
-        """Give the machine that has a log Z, and the base bias of its visible units, if known.
+    def _known_base_bias(self) -> HostTensor | None:
+        """Give the base bias of the visible units of the machine that has a log Z, if known.
 
-        Visible units beyond those of the data have the bias that they have learnt.
+        For units beyond those of the data it is that of the chains, or what they have learnt.
         """
-        machine: Machine = self.machine_
-        base = getattr(self, "base_bias_", None)
+        machine, base = self.machine_.undirected, getattr(self, "base_bias_", None)
         if base is not None and machine.visible_shape != self.visible_shape_:
-            others = np.asarray(machine.visible_bias)[base.size :]
-            base = np.concatenate([np.asarray(base).reshape(-1), others])
-        return machine, base
+            chains = getattr(self, "chains_", None)
+            whole = (
+                machine.visible_bias if chains is None else machine.visible_units.base_bias(chains)
+            )
+            base = np.concatenate([np.asarray(base).reshape(-1), np.asarray(whole)[base.size :]])
+        return base
 
     def _less_log_partition(self, values: PerSample) -> PerSample:
         """Subtract log Z, which is kept as long as the machine is the same."""

@@ -14,7 +14,7 @@ import numpy as np
 
 import mporbm
 
-from ..machine import UNITS, Model
+from ..machine import UNITS, Machine
 from ..registry import Registry
 from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
@@ -167,7 +167,7 @@ def _fitted(
             raise ValueError("a base bias that is not finite")
         fitted["base_bias_"] = arrays["base_bias"].reshape(estimator.visible_shape_)
     if "chains" in arrays:
-        fitted["chains_"] = _chains(estimator.machine_, arrays["chains"])
+        fitted["chains_"] = _chains(estimator.machine_.undirected, arrays["chains"])
     if header.get("coding") is not None:
         # A layer in MPS form may have more units than memory.
         if estimator.n_features_in_ > sum(array.size for array in arrays.values()):
@@ -178,7 +178,7 @@ def _fitted(
     return fitted
 
 
-def _chains(machine: Model, chains: np.ndarray) -> np.ndarray:
+def _chains(machine: Machine, chains: np.ndarray) -> np.ndarray:
     """Refuse states that are not of the visible layer of a machine."""
     shape = tuple(machine.visible_shape)
     if len(chains) == 0 or chains.shape[1:] != shape:

@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 from ..machine import Coupling, DeepBelief, Machine
 from ..machine.hash_rng import hash_split
 from ..machine.layered import layered
-from ..sampling.deep import infer_layers, variational_free_energy
+from ..sampling.deep import belief_bound, infer_layers, variational_free_energy
 from .algorithm import Algorithm, LearningState, Scheme, ascend
 from .centring import Centre, centre_step, settle
 from .gradient import (
@@ -31,6 +31,8 @@ from .monitor import (
 )
 from .rule import Rates, UpdateRule
 
+N_PASSES = 4
+"""Passes up, the same for every epoch, by which the bound of watched samples is estimated."""
 DRAWN = 0x0B17
 """Makes the key of drawn states another one than those of an update."""
 
@@ -86,14 +88,15 @@ class PassOfMeans(Objective):
 
     @eqx.filter_jit
     def watch(self, machine: DeepBelief, stored: PyTree, units: Array) -> Snapshot:
-        """Look at a few samples by a pass of means."""
+        """Look at a few samples by a pass of means; the free energy is less the bound on log p."""
         visible = stored.astype(machine.coupling.dtype)
         error = reconstruction_error(machine, visible).mean()
         highest = machine.up_mean(visible)
         passed = machine.visible_mean(machine.top.hidden_mean(highest))
         fields = [machine.hidden_field(visible), machine.hidden_field(passed)]
         largest = jnp.maximum(*(jnp.abs(field).max() for field in fields))
-        return Snapshot(error, -error, machine.top.free_energy(highest).mean(), largest)
+        bound = belief_bound(jax.random.key(0), machine, visible, N_PASSES)
+        return Snapshot(error, -error, -bound.mean(), largest)
 
 
 class WakeSleep(Scheme):

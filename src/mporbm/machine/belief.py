@@ -56,6 +56,11 @@ class DeepBelief(eqx.Module):
         return (*self.generation, self.top)
 
     @property
+    def undirected(self) -> Machine:
+        """The machine that chains sample and that has a log Z: the one on top."""
+        return self.top
+
+    @property
     def lowest(self) -> Machine:
         """The machine that makes X_0."""
         return self.stack[0]

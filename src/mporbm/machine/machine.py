@@ -76,6 +76,11 @@ class Machine(eqx.Module):
         return self.coupling.hidden_shape
 
     @property
+    def undirected(self) -> "Machine":
+        """The machine that chains sample and that has a log Z: itself."""
+        return self
+
+    @property
     def n_batch_entries(self) -> int:
         """The numbers that a sample takes in the larger of both layers."""
         return max(self.visible_bias.size, self.hidden_bias.size)

@@ -99,8 +99,8 @@ def log_partition(
     machine
         The machine.
     base_bias
-        The bias B_0 of the base machine, best at the base rates of the data; by default the
-        machine's own bias B, which may lie in one mode and miss another.
+        The bias B_0 of the base machine, best at the base rates of the data; by default at those of
+        `samples`, or else the machine's own bias B, which may lie in one mode and miss another.
     samples
         Visible states (m, ...) that are about samples of the machine, such as those of persistent
         chains, where the chains of the reverse direction begin: at `n_chains` of them, drawn at
@@ -116,9 +116,13 @@ def log_partition(
     number, most = FEWEST_TEMPERATURES, MOST_TEMPERATURES
     if n_temperatures is not None:
         number = most = check_integer("n_temperatures", n_temperatures)
-    base = machine.visible_bias if base_bias is None else base_bias
+    base, starts = machine.visible_bias if base_bias is None else base_bias, None
+    if samples is not None:
+        rows = check_batch("samples", samples, machine.visible_shape, machine.coupling.dtype)
+        starts = rows[jax.random.permutation(_keys(key)[2], len(rows))[:n_chains]]
+        if base_bias is None:
+            base = machine.visible_units.base_bias(np.asarray(rows))
     base = check_array("base_bias", base, machine.visible_shape).astype(machine.coupling.dtype)
-    starts = None if samples is None else _some(key, machine, samples, n_chains)
     enough = min(max(EFFECTIVE_SHARE * n_chains, FEWEST_EFFECTIVE), n_chains / 2)
     while True:
         # As an array: one compiled program for every number of temperatures.
@@ -188,12 +192,6 @@ def bridge(forward: Float[Array, " chains"], backward: Float[Array, " starts"]) 
 def _keys(key: RandomKey) -> Array:
     """Split the key of an estimate: for the base, annealing, the choice, mixing, the way back."""
     return jax.random.split(key, 5)
-
-
-def _some(key: RandomKey, machine: Machine, samples: ArrayLike, n_chains: int) -> Array:
-    """Draw chains to start with from given samples, each at most once."""
-    rows = check_batch("samples", samples, machine.visible_shape, machine.coupling.dtype)
-    return rows[jax.random.permutation(_keys(key)[2], len(rows))[:n_chains]]
 
 
 @eqx.filter_jit

@@ -94,11 +94,18 @@ def _sample_keys(key: RandomKey, visible: Float[Array, "n ..."]) -> Shaped[Array
 
 
 def belief_sample(
-    key: RandomKey, belief: DeepBelief, n_samples: int, n_steps: int | Int[Array, ""]
+    key: RandomKey,
+    belief: DeepBelief,
+    n_samples: int,
+    n_steps: int | Int[Array, ""],
+    start: Float[Array, "n ..."] | None = None,
 ) -> Float[Array, "n ..."]:
-    """Sample by chains of `n_steps` of the machine on top, and a pass down of random states."""
+    """Sample by chains of `n_steps` of the machine on top, and a pass down of random states.
+
+    The chains start at given states of the visible layer of that machine, or as independent units.
+    """
     chain, down = hash_split(key)
     top = belief.top
     nothing = jnp.zeros((n_samples, *top.visible_shape), top.coupling.dtype)
     evidence = Evidence.from_known(nothing, jnp.zeros((), bool))
-    return belief.down_samples(down, posterior_sample(chain, top, evidence, n_steps))[0]
+    return belief.down_samples(down, posterior_sample(chain, top, evidence, n_steps, start))[0]

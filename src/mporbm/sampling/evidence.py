@@ -94,15 +94,26 @@ def posterior_start(key: RandomKey, machine: Model, evidence: Evidence) -> State
     return evidence.clamp(machine.visible_units.sample(key, field))
 
 
-def posterior_sample(key: RandomKey, machine: Model, evidence: Evidence, n_steps: Count) -> States:
-    """Draw once for each sample: the end of a chain of `n_steps`."""
-    start, chain = jax.random.split(key)
+def posterior_sample(
+    key: RandomKey,
+    machine: Model,
+    evidence: Evidence,
+    n_steps: Count,
+    start: States | None = None,
+) -> States:
+    """Draw once for each sample: the end of a chain of `n_steps`.
+
+    It starts at the given states, or as `posterior_start` says.
+    """
+    start_key, chain = jax.random.split(key)
     machine = machine.planned(len(evidence.value), MANY_USES)
+    if start is None:
+        start = posterior_start(start_key, machine, evidence)
 
     def step(number: Array, visible: Array) -> Array:
         return posterior_step(jax.random.fold_in(chain, number), machine, evidence, visible)
 
-    state: Array = jax.lax.fori_loop(0, n_steps, step, posterior_start(start, machine, evidence))
+    state: Array = jax.lax.fori_loop(0, n_steps, step, start)
     return state
 
 

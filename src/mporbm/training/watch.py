@@ -72,6 +72,8 @@ class Watch:
         # An update multiplies some 6 batches with W, a step of the chains twice their number.
         n_updates = len(algorithm.scheme.groups(machine))
         self._steps_per_batch = ANNEALING_SHARE * n_updates * 3.0 * batch_size / N_CHAINS
+        # A directed network has no base rates on top: they are those of its chains.
+        self._is_followed = base_bias is not None
         self._base: np.ndarray | None = None
         self._least = -math.inf
         if base_bias is not None and isinstance(machine, Machine):
@@ -122,14 +124,14 @@ class Watch:
             "free_energy": float(seen.free_energy),
         }
         found = None
-        if self._base is not None and isinstance(machine, Machine):
-            found = self._log_partition(key, machine, state, n_steps)
-            if self._least > -math.inf:
-                least = self._least_log_partition(key, state, machine)
-                if found is not None:
-                    least = max(least, found.interval[0])
-                if not -float(seen.free_energy) - least > self._least:
-                    raise DivergenceError("the machine became worse than independent units")
+        if self._is_followed:
+            found = self._log_partition(key, machine.undirected, state, n_steps)
+        if self._least > -math.inf:
+            least = self._least_log_partition(key, state, machine.undirected)
+            if found is not None:
+                least = max(least, found.interval[0])
+            if not -float(seen.free_energy) - least > self._least:
+                raise DivergenceError("the machine became worse than independent units")
         if found is not None:
             entry["log_likelihood"] = -float(seen.free_energy) - found.value
             entry["log_partition_error"] = found.standard_error
