@@ -102,13 +102,12 @@ def measure(name: str, data: str, seed: int, n_temperatures: int) -> dict[str, f
     seconds = time.perf_counter() - started
     features = [[model.set_params(feature=f).transform(x) for x, _ in parts] for f in FEATURES]
     log_z = model.log_partition("ais", n_chains=128, n_temperatures=n_temperatures)
-    model._partition = model.machine_, log_z.value
     return {
         "weights": model.n_parameters_,
         "seconds": seconds,
         **errors(features, parts),
-        "likelihood": model.score(parts[2][0]),
-        "training_likelihood": model.score(parts[0][0][:500]),
+        "likelihood": float(model.score_samples(parts[2][0], log_z).mean()),
+        "training_likelihood": float(model.score_samples(parts[0][0][:500], log_z).mean()),
         "reverse": log_z.value - log_z.reverse,
         "effective_sample_size": log_z.effective_sample_size,
     }

@@ -25,6 +25,7 @@ from rich.table import Table
 from mporbm import MPORBM, BitPlanes
 from mporbm.datasets import load_mnist
 from mporbm.evaluation.neighbours import classify, error_rate
+from mporbm.learning.rates import automatic_epochs
 from reproduction import datasets
 from reproduction.settings import PAPER
 from reproduction.tasks import split
@@ -101,7 +102,7 @@ def batches(factor: float) -> Callable[[MPORBM, np.ndarray], MPORBM]:
 
     def change(model: MPORBM, train: np.ndarray) -> MPORBM:
         n_batches = math.ceil(len(train) / min(model.batch_size, len(train)))
-        return model.set_params(n_iter=round(factor * max(10, math.ceil(2000 / n_batches))))
+        return model.set_params(n_iter=round(factor * automatic_epochs(n_batches)))
 
     return change
 

@@ -258,7 +258,7 @@ _TEXT = [
     "(forwards), and as many back from states of the persistent chains of the training "
     "(backwards). Forwards the estimate of log Z is too low on average, so that likelihoods are "
     "too high; backwards it is the other way round. The test column has the estimate by both "
-    "together (Bennett 1976), which is far more precise than either. A likelihood with an "
+    "together (Bennett 1976), which varies far less than either. A likelihood with an "
     "effective sample size (ESS) below 10 is not to be trusted, is marked so, and decides nothing.",
     "All machines learn alike: centred gradients, persistent chains (PCD-1), batches of 100, steps "
     "whose length falls linearly to 0, neither momentum nor weight decay, and rates that the "

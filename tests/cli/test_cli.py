@@ -14,7 +14,7 @@ from PIL import Image
 from sklearn.base import clone
 
 import mporbm
-from mporbm import MPORBM
+from mporbm import MPODBM, MPODBN, MPORBM
 from mporbm.cli import files, main
 from mporbm.machine.singular_values import singular_values_by_cut
 
@@ -513,6 +513,21 @@ def test_inspect(ok, run, model):
     assert str(plan).split(",")[0] in said.out
     for word in ("MPORBM", "bernoulli", "n_iter=3", "singular values", "reconstruction error"):
         assert word in said.out
+
+
+@pytest.mark.parametrize("kind", [MPODBN, MPODBM])
+def test_deep_models_are_scored_and_inspected(ok, run, tmp_path, kind):
+    rng, path, data = np.random.default_rng(0), tmp_path / "deep.safetensors", tmp_path / "x.npy"
+    samples = rng.random((30, 4, 3)) < 0.3
+    np.save(data, samples)
+    model = kind([(2, 2), (2, 1)], rank=2, n_iter=2, n_iter_fine_tuning=2, random_state=0)
+    model.fit(samples).save(path)
+    facts = ok("score", path, data, "--method", "exact")
+    assert_allclose(facts["log_probability"], model.score(samples), rtol=1e-6)
+    facts = ok("inspect", path)
+    assert facts["visible_shape"] == [4, 3]
+    assert facts["n_parameters_dense"] == 12 * 4 + 4 * 2
+    assert "4x3 -> 2x2 -> 2x1" in run("inspect", path).out
 
 
 def test_inspect_draws_pictures(ok, trained, tmp_path):

@@ -412,4 +412,7 @@ def test_a_diverging_fit_warns_and_keeps_what_it_had(run, trained, tmp_path):
     assert ended.code == 0
     assert ended.err.startswith("mporbm: warning: learning_rate=1e+09: fields grew out of bounds")
     assert ended.err.count("\n") == 1
-    assert mporbm.load(out).n_iter_ == 0
+    model = mporbm.load(out)
+    assert (model.n_iter_, model.diverged_, model.verbose) == (0, True, 0)
+    assert "0, then it diverged" in run("inspect", out).out
+    assert not mporbm.load(trained.plain.path).diverged_

@@ -1,6 +1,7 @@
 """Deep estimators: scikit-learn's promises, stages and their checkpoints, files, inference."""
 
 import functools
+import warnings
 
 import jax
 import numpy as np
@@ -447,3 +448,26 @@ def test_both_directions_of_annealing_find_log_z(estimator):
     true = model.log_partition("exact").value
     assert abs(found.value - true) < 5.0 * found.standard_error + 0.01
     assert found.forward != found.value != found.reverse
+
+
+@pytest.mark.parametrize("kind", [DBM, MPODBM])
+def test_a_single_layer_may_have_tensors_as_data(kind):
+    model = kind(((2, 2),), n_iter=2, n_iter_fine_tuning=2, random_state=0).fit(X)
+    assert np.isfinite(model.history_[-1]["log_likelihood"])
+
+
+@pytest.mark.parametrize("kind", [MPODBN, MPODBM])
+def test_ranks_of_stacks_are_by_the_number_of_samples(kind):
+    """As of one machine; what nobody asked for does not warn."""
+    options = {"n_iter": 1, "n_iter_fine_tuning": 0, "random_state": 0}
+    images = np.random.default_rng(0).random((150, 6, 6)) < 0.3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = kind([(3, 3), (2, 2)], **options).fit(images)
+    alone = MPORBM((3, 3), n_iter=1).fit(images)
+    assert model.ranks_[0] == alone.ranks_ == (4,)
+
+
+def test_chains_of_real_data_are_as_small_as_those_of_binary_ones():
+    model = DBN(**{**DENSE, "visible_units": "gaussian"}).fit(np.asarray(X, float))
+    assert model.chains_.dtype == np.uint8

@@ -180,13 +180,21 @@ def test_both_directions_together_are_right_and_more_precise(kind, rng):
         assert one.effective_sample_size > other.effective_sample_size
 
 
-def test_samples_of_another_machine_are_noticed():
-    """The test above has the power to fail: states that are drawn evenly."""
-    machine = opposite_modes("mpo")
-    found = bridged(
+def test_samples_of_another_machine_are_noticed(rng):
+    """The test above has the power to fail: states that are drawn evenly.
+
+    The reverse estimate is then below the forward one, which makes the standard error larger.
+    """
+    machine, true = opposite_modes("mpo"), log_z(opposite_modes("mpo"))
+    right = bridged(machine, lambda key: exact_samples(machine, 150, rng), n_temperatures=4)
+    wrong = bridged(
         machine, lambda key: jax.random.bernoulli(key, 0.5, (150, *VISIBLE)), n_temperatures=4
     )
-    assert n_covered(found, log_z(machine)) < binom.ppf(RARE, N_KEYS, 0.95)
+    said = np.mean([one.standard_error for one in right])
+    assert sum(abs(one.value - true) < 1.96 * said for one in right) >= binom.ppf(RARE, 20, 0.95)
+    assert sum(abs(one.value - true) < 1.96 * said for one in wrong) < binom.ppf(RARE, 20, 0.95)
+    assert np.mean([one.standard_error for one in wrong]) > 1.2 * said
+    assert np.mean([one.reverse - one.forward for one in wrong]) < 0.0
 
 
 def test_the_bridge_of_gaussian_weights_finds_their_ratio(rng):
@@ -308,6 +316,9 @@ def test_temperatures_double_until_chains_are_effective(monkeypatch, key, needed
         ({"n_chains": 10.0}, TypeError, "n_chains=10.0: expected an integer"),
         ({"n_temperatures": 0}, ValueError, "n_temperatures=0: expected an integer of at least 1"),
         ({"samples": np.zeros((5, 2, 3))}, ValueError, r"samples: expected shape \(..., 3, 2\)"),
+        ({"samples": np.zeros(VISIBLE)}, ValueError, r"samples: expected shape \(m, 3, 2\)"),
+        ({"samples": np.zeros((1, *VISIBLE))}, ValueError, "m of at least 2, got"),
+        ({"samples": np.full((3, *VISIBLE), np.nan)}, ValueError, "samples: .*finite"),
         (
             {"base_bias": np.zeros((2, 3))},
             ValueError,

@@ -1,6 +1,5 @@
 """The command that compares samples of a model with data."""
 
-import math
 from pathlib import Path
 from typing import Annotated
 
@@ -81,15 +80,11 @@ def compare(
 
 
 def _facts(found: SampleMeasures) -> dict[str, object]:
-    """All numbers as JSON has them, which knows no NaN."""
+    """All numbers."""
 
-    def plain(agreement: Agreement) -> dict[str, float | None]:
+    def plain(agreement: Agreement) -> dict[str, float]:
         numbers = agreement._asdict().items()
-        return {
-            name: value if math.isfinite(value) else None
-            for name, value in numbers
-            if name not in ("data", "samples")
-        }
+        return {name: value for name, value in numbers if name not in ("data", "samples")}
 
     facts: dict[str, object] = {
         "adversarial_accuracy": found.adversarial._asdict(),

@@ -76,7 +76,8 @@ def fit(
         if coding is not None:
             estimator.coding_ = coding
         with files.writing(output_file):
-            estimator.save(output_file)
+            # Whether this command shows its progress is nothing to those who load the model.
+            estimator.set_params(verbose=0).save(output_file)
         if "checkpoint" not in options:
             checkpoints.remove(own_checkpoint)
         if picture is not None:
@@ -91,6 +92,7 @@ def fit(
             "hidden_shape": machine.hidden_shape,
             "n_parameters": estimator.n_parameters_,
             "n_iter": estimator.n_iter_,
+            "diverged": estimator.diverged_,
             "resumed": resumed,
             "last": estimator.history_[-1] if estimator.history_ else None,
         }
@@ -98,7 +100,7 @@ def fit(
             facts,
             f"{output_file}: {kind} {shape_text(machine.visible_shape)} -> "
             f"{shape_text(machine.hidden_shape)}, {estimator.n_parameters_} weights, "
-            f"{estimator.n_iter_} epochs",
+            f"{estimator.n_iter_} epochs{', then it diverged' if estimator.diverged_ else ''}",
         )
 
 

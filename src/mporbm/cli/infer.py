@@ -285,18 +285,16 @@ def score(
     texts, log_z_error = [], 0.0
     with files.blamed(X=data):
         rows = coded.encode(samples)
-        scores = estimator.pseudo_log_likelihood(rows) if pseudo else -estimator.free_energy(rows)
+        if pseudo:
+            scores = estimator.pseudo_log_likelihood(rows)
     if not pseudo:
         with report.busy("log Z"):
             z = estimator.log_partition(
                 method, n_chains=n_chains, n_temperatures=n_temperatures, random_state=seed
             )
-        scores, log_z_error = scores - z.value, z.standard_error
+        scores, log_z_error = estimator.score_samples(rows, z), z.standard_error
         names = ["value", "standard_error", "effective_sample_size", "forward", "reverse", "exact"]
-        # JSON has neither infinity nor NaN.
-        facts["log_partition"] = {
-            name: number if math.isfinite(number := getattr(z, name)) else None for name in names
-        }
+        facts["log_partition"] = {name: getattr(z, name) for name in names}
         how = (
             f"± {z.standard_error:.2f}, forwards {z.forward:.2f}, in reverse {z.reverse:.2f}, "
             f"effective sample size {z.effective_sample_size:.1f} of {n_chains}"

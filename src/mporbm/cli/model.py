@@ -49,7 +49,9 @@ def inspect(
     estimator = files.read_model(model, report.shown)
     machine, parameters = estimator.machine_, estimator.get_params(deep=False)
     n_hidden = math.prod(machine.hidden_shape)
-    n_dense = math.prod(machine.visible_shape) * n_hidden
+    layers = getattr(estimator, "layers_", (machine,))
+    n_dense = sum(math.prod(m.visible_shape) * math.prod(m.hidden_shape) for m in layers)
+    shapes = [estimator.visible_shape_, *(m.hidden_shape for m in layers)]
     if pictures is not None:
         from .. import pictures as draw
 
@@ -67,7 +69,7 @@ def inspect(
     }
     facts: dict[str, object] = {
         "class": type(estimator).__name__,
-        "visible_shape": machine.visible_shape,
+        "visible_shape": estimator.visible_shape_,
         "hidden_shape": machine.hidden_shape,
         "visible_units": estimator.visible_units,
         "coding": None if coding is None else str(coding),
@@ -78,11 +80,12 @@ def inspect(
         "parameters": {name: plain(value) for name, value in parameters.items()},
         "singular_values": spectra,
         "n_iter": estimator.n_iter_,
+        "diverged": estimator.diverged_,
         "history": estimator.history_,
     }
     rows = {
         "machine": f"{facts['class']}, {facts['visible_units']} visible units",
-        "shapes": f"{shape_text(machine.visible_shape)} -> {shape_text(machine.hidden_shape)}",
+        "shapes": " -> ".join(map(shape_text, shapes)),
     }
     if ranks is not None:
         rows["ranks"] = ", ".join(map(str, ranks)) or "none (one core)"
@@ -92,7 +95,7 @@ def inspect(
         rows["coding"] = f"{coding} of {shape_text(coding.sample_shape_)} {coding.dtype_}"
     if hasattr(estimator, "truncation_error_"):
         rows["truncation"] = _changed_by(estimator.truncation_error_)
-    rows["epochs"] = str(estimator.n_iter_)
+    rows["epochs"] = f"{estimator.n_iter_}{', then it diverged' if estimator.diverged_ else ''}"
     if estimator.history_:
         last = estimator.history_[-1]
         texts = [text.format(last[name]) for name, text in WATCHED.items() if name in last]

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import inspect
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -86,12 +87,21 @@ class Report:
     def finish(self, facts: Mapping[str, object], *texts: RenderableType) -> None:
         """Print the facts as JSON, or the texts that say them."""
         if self.as_json:
-            print(json.dumps(facts))
+            print(json.dumps(_finite(facts), allow_nan=False))
         elif self.shown:
             # Names of files are no markup.
             console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
             for text in texts:
                 console.print(text)
+
+
+def _finite(value: object) -> object:
+    """Put None in place of infinity and NaN, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else None
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -348,7 +348,7 @@ def chain_rows(machine: Model, visible: AnyArray | None) -> np.ndarray | None:
     """Keep the states of chains, binary ones in a byte for each unit."""
     if visible is None:
         return None
-    is_binary = machine.visible_units.is_binary
+    is_binary = machine.undirected.visible_units.is_binary
     return np.asarray(visible).astype(np.uint8 if is_binary else machine.coupling.dtype)
 
 

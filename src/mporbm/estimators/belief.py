@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..learning import Objective, PassOfMeans, Scheme, WakeSleep
 from ..machine import DeepBelief, Machine
+from ..sampling import LogPartition
 from ..sampling.deep import belief_bound, belief_sample
 from ..tensor.arrays import HostTensor
 from . import batches
@@ -67,7 +68,7 @@ class DBN(DeepEstimator):
         rows = np.broadcast_to(np.float32(0.0), (n_samples, *self.visible_shape_))
         return self._batched(dreams, rows, key, jnp.asarray(n_gibbs), chains=True, title="sample")
 
-    def score_samples(self, X: object) -> NDArray[np.floating]:
+    def score_samples(self, X: object, log_z: LogPartition | None = None) -> NDArray[np.floating]:
         """Estimate a lower bound on ``log p(V)`` of each sample.
 
         ``E_q[log p(V, X_1..X_{L-1}) - log q(X_1..X_{L-1} | V)]`` with the recognition distribution
@@ -75,7 +76,7 @@ class DBN(DeepEstimator):
         that of `log_partition`. With one layer it is ``log p(V)`` itself.
         """
         bounds = self._batched(bound, self._rows(X), key_for(self._seed, Purpose.NOISE))
-        return self._less_log_partition(bounds)
+        return self._less_log_partition(bounds, log_z)
 
     def _known_base_bias(self) -> HostTensor | None:
         """Give the base bias of the data if the machine on top is the only one."""

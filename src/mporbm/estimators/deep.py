@@ -3,7 +3,7 @@
 import os
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Self
@@ -24,7 +24,7 @@ from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
 from .machines import RBM
-from .mporbm import MPORBM
+from .mporbm import MPORBM, Rank
 
 
 @batches.compiled
@@ -93,6 +93,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         data = inputs.check_rows(self, X, reset=True)
         rows, held, stack = data, X_val, list[Machine]()
         self.history_: list[dict[str, object]] = []
+        self.diverged_ = False
         shapes = self._resolved_hidden_shapes()
         for number, shape in enumerate(shapes):
             first = number == 0
@@ -139,6 +140,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         source: Source,
     ) -> Specification:
         """Specify the training of the layer above some others: that of a machine alone."""
+        layer._n_samples = source.n_batches(1)
         start = layer._start(seed, source)
         if not below:
             return layer._specify(start, source, seed)
@@ -171,6 +173,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
             own["checkpoint"] = f"{os.fspath(self.checkpoint)}.{stage.replace(' ', '-')}"
         learner = self._learner(**own)
         learner._fit_specified(*data, partial(specify, learner))
+        self.diverged_ |= learner.diverged_
         self.history_ += [{**entry, "stage": stage} for entry in learner.history_]
         return learner
 
@@ -216,7 +219,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 class MPOLayers(DeepEstimator):
     """The parameters of layers that are coupled by matrix product operators."""
 
-    rank: int | Sequence[int] | np.ndarray = 20
+    rank: Rank | Literal["auto"] = "auto"
     boundary: Boundary = "open"
     scheme: str = "aop"
     gauge: str | None = "canonical"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..learning import MeanFieldBound, Objective, Scheme, Simultaneous
 from ..machine import Bernoulli, Copies, Machine, deep_boltzmann
 from ..machine.layered import layered, stack_of
+from ..sampling import LogPartition
 from ..sampling.deep import infer_layers, variational_free_energy
 from ..training import Specification
 from ..training.sources import Source
@@ -117,13 +118,14 @@ class DBM(DeepEstimator):
         """Compute the mean of V given the mean-field means of the other layers."""
         return self._batched(mean_field_pass, self._rows(X))
 
-    def score_samples(self, X: object) -> NDArray[np.floating]:
+    def score_samples(self, X: object, log_z: LogPartition | None = None) -> NDArray[np.floating]:
         """Compute a lower bound on ``log p(V)`` of each sample.
 
         ``E_q[-E(V, X_1..X_L)] + entropy(q) - log Z`` with the mean-field distribution q of the
         other layers, and log Z of `log_partition`. With one layer it is ``log p(V)`` itself.
         """
-        return self._less_log_partition(self._batched(mean_field_bound, self._rows(X)))
+        bounds = self._batched(mean_field_bound, self._rows(X))
+        return self._less_log_partition(bounds, log_z)
 
     def _named_machines(self) -> dict[str, Machine]:
         """List the machines that are kept in a file, by name."""
@@ -161,6 +163,12 @@ class MPODBM(DBM, MPOLayers):
         The learnt `mporbm.machine.Machine`, between all even and all odd layers.
     layers_
         Every coupling with its biases as a machine, the lowest first.
+    history_
+        As for `MPODBN`, but the score of layers that are trained alone is minus the reconstruction
+        error, and that of all together the pseudo-log-likelihood.
+    chains_
+        States of all even layers, flat, the data first, that the chains have passed through while
+        all layers learnt together.
 
     Examples
     --------

@@ -36,12 +36,13 @@ class LikelihoodMixin(EstimatorBase):
         """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
         return self._batched(batches.free_energy, self._rows(X))
 
-    def score_samples(self, X: ArrayLike) -> PerSample:
+    def score_samples(self, X: ArrayLike, log_z: LogPartition | None = None) -> PerSample:
         """Compute ``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
 
-        log Z is that of `log_partition` and computed once; its error is the same for all samples.
+        log Z is what `log_partition` has given, by default with its defaults, and then computed
+        once; its error is the same for all samples.
         """
-        return self._less_log_partition(-self.free_energy(X))
+        return self._less_log_partition(-self.free_energy(X), log_z)
 
     @available_if(lambda self: not self._is_deep)
     def pseudo_log_likelihood(self, X: ArrayLike) -> PerSample:
@@ -121,8 +122,8 @@ class LikelihoodMixin(EstimatorBase):
         if not found.effective_sample_size >= min(FEWEST_EFFECTIVE, n_chains / 2):
             warnings.warn(
                 f"log_partition: an effective sample size of {found.effective_sample_size:.1f} of "
-                f"{n_chains} chains; log Z may be too low by some nats, and likelihoods too high. "
-                f"Try more n_temperatures or n_chains.",
+                f"{n_chains} chains; log Z may be off by some nats, mostly too low. Try more "
+                f"n_temperatures or n_chains.",
                 LikelihoodWarning,
                 stacklevel=2,
             )
@@ -142,10 +143,12 @@ class LikelihoodMixin(EstimatorBase):
             base = np.concatenate([np.asarray(base).reshape(-1), np.asarray(whole)[base.size :]])
         return base
 
-    def _less_log_partition(self, values: PerSample) -> PerSample:
-        """Subtract log Z, which is kept as long as the machine is the same."""
-        kept = getattr(self, "_partition", None)
-        if kept is None or kept[0] is not self.machine_:
-            kept = self._partition = (self.machine_, self.log_partition().value)
-        less: PerSample = values - np.asarray(kept[1], values.dtype)
+    def _less_log_partition(self, values: PerSample, log_z: LogPartition | None) -> PerSample:
+        """Subtract log Z; if not given, it is kept as long as the machine is the same."""
+        if log_z is None:
+            kept = getattr(self, "_partition", None)
+            if kept is None or kept[0] is not self.machine_:
+                kept = self._partition = (self.machine_, self.log_partition())
+            log_z = kept[1]
+        less: PerSample = values - np.asarray(log_z.value, values.dtype)
         return less

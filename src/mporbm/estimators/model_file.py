@@ -58,6 +58,7 @@ def save(estimator: EstimatorBase, path: str | os.PathLike[str]) -> None:
         "visible_shape": list(estimator.visible_shape_),
         "hidden_shape": list(estimator.hidden_shape_),
         "n_iter": estimator.n_iter_,
+        "diverged": bool(fitted.get("diverged_", False)),
         "seed": estimator._seed,
         "history": estimator.history_,
         "truncation_error": fitted.get("truncation_error_"),
@@ -152,6 +153,7 @@ def _fitted(
     """List what was learnt besides the machine."""
     fitted: dict[str, object] = {
         "n_iter_": check_integer("n_iter", header["n_iter"], minimum=0),
+        "diverged_": bool(header.get("diverged", False)),
         "history_": _history(header["history"]),
     }
     if hasattr(estimator, "n_classes_"):
@@ -183,8 +185,15 @@ def _chains(machine: Machine, chains: np.ndarray) -> np.ndarray:
     shape = tuple(machine.visible_shape)
     if len(chains) == 0 or chains.shape[1:] != shape:
         raise ValueError(f"chains of shape {chains.shape} for a layer of {shape}")
-    is_binary = machine.visible_units.is_binary
-    if not (np.isin(chains, (0, 1)) if is_binary else np.isfinite(chains)).all():
+    units, dtype = machine.visible_units, machine.coupling.dtype
+    if units.is_binary:
+        is_state = np.isin(chains, (0, 1))
+    else:
+        # What is too large for the machine's precision is found infinite.
+        with np.errstate(over="ignore"):
+            chains = chains.astype(dtype)
+        is_state = np.isfinite(chains)
+    if not is_state.all():
         raise ValueError("chains in states that units cannot have")
     return chains
 

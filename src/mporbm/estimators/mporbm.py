@@ -132,8 +132,9 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     history_
         For every epoch, what was watched: reconstruction error, score (pseudo-log-likelihood),
         norms, ranks, with validation data the free-energy gap, which grows when the machine
-        overfits, and after some epochs the log-likelihood with the standard error and the
-        effective sample size of log Z (`mporbm.training.watch`).
+        overfits, and after some epochs, if the training is long enough, the log-likelihood of up to
+        1024 of the samples with the standard error and the effective sample size of log Z
+        (`mporbm.training.watch`).
     n_iter_
         The epochs that were run.
     diverged_

@@ -36,13 +36,16 @@ FEWEST_TEMPERATURES, MOST_TEMPERATURES = 1000, 16_000
 """Steps between which annealing chooses, where nothing is said."""
 EFFECTIVE_SHARE, FEWEST_EFFECTIVE = 1 / 8, 10.0
 """The share of the chains that is to be effective then, and the least number of them."""
+MOST_DISORDER = 0.5
+"""By how many nats, beyond noise, the reverse estimate may be below the forward one then."""
 
 
 class LogPartition(eqx.Module):
     """The logarithm of the partition function Z, estimated or exact.
 
     The forward estimate of Z is unbiased, so that of log Z is too low on average; the reverse one
-    is too high if its chains begin with samples of the machine. Together they bracket log Z.
+    is too high if its chains begin with samples of the machine. Where it is the lower of both, by
+    more than noise, they do not, and the difference is a part of the standard error.
     """
 
     value: float
@@ -51,9 +54,9 @@ class LogPartition(eqx.Module):
     standard_error: float
     """The standard error of `value`; 0 if exact."""
     effective_sample_size: float
-    """``(sum w)^2 / sum w^2`` of the importance weights w, or as many equal weights as would have
-    the standard error of both directions: a few mean that `value` is not to be trusted; infinite
-    if exact."""
+    """``(sum w)^2 / sum w^2`` of the importance weights w; of both directions together, what this
+    is for forward weights of the same error. A few mean that `value` is not to be trusted, many
+    that it is where no mode is missing; infinite if exact."""
     reverse: float = math.nan
     """The estimate of the chains from the machine to the base; NaN if there are none."""
     forward: float = math.nan
@@ -102,15 +105,15 @@ def log_partition(
         The bias B_0 of the base machine, best at the base rates of the data; by default at those of
         `samples`, or else the machine's own bias B, which may lie in one mode and miss another.
     samples
-        Visible states (m, ...) that are about samples of the machine, such as those of persistent
-        chains, where the chains of the reverse direction begin: at `n_chains` of them, drawn at
-        random. The estimate is then that of `bridge`. By default they begin where forward chains
-        have ended, drawn by their weights, and the estimate is the forward one.
+        Visible states (m, ...), two or more, that are about samples of the machine, such as those
+        of persistent chains, where the chains of the reverse direction begin: at `n_chains` of
+        them, drawn at random. The estimate is then that of `bridge`. By default they begin where
+        forward chains have ended, drawn by their weights, and the estimate is the forward one.
     n_chains
         Independent chains in each direction.
     n_temperatures
         Steps from b = 0 to 1; the error falls with their number. By default 1000, doubled up to
-        16,000 until an eighth of the chains is effective.
+        16,000 until an eighth of the chains is effective and the directions are in order.
     """
     n_chains = check_integer("n_chains", n_chains, minimum=2)
     number, most = FEWEST_TEMPERATURES, MOST_TEMPERATURES
@@ -119,6 +122,13 @@ def log_partition(
     base, starts = machine.visible_bias if base_bias is None else base_bias, None
     if samples is not None:
         rows = check_batch("samples", samples, machine.visible_shape, machine.coupling.dtype)
+        if rows.ndim != 1 + len(machine.visible_shape) or len(rows) < 2:
+            modes = ", ".join(map(str, machine.visible_shape))
+            raise ValueError(
+                f"samples: expected shape (m, {modes}) with m of at least 2, got {rows.shape}."
+            )
+        if not bool(jnp.isfinite(rows).all()):
+            raise ValueError("samples: expected finite numbers, got NaN or infinite ones.")
         starts = rows[jax.random.permutation(_keys(key)[2], len(rows))[:n_chains]]
         if base_bias is None:
             base = machine.visible_units.base_bias(np.asarray(rows))
@@ -129,10 +139,14 @@ def log_partition(
         steps = jnp.asarray(number)
         end, forward = _forwards(key, machine, base, n_chains, steps)
         found = ahead = mean_weight(forward)
+        disorder = 0.0
         if starts is not None:
             backward = _backwards(key, machine, base, starts, steps)
-            found = bridge(forward, backward)
-        if found.effective_sample_size >= enough or number >= most:
+            found, behind = bridge(forward, backward), mean_weight(backward)
+            noise = math.hypot(ahead.standard_error, behind.standard_error)
+            disorder = max(ahead.value + behind.value - 2.0 * noise, 0.0)
+        is_settled = found.effective_sample_size >= enough and disorder < MOST_DISORDER
+        if is_settled or number >= most:
             break
         number *= 2
     if starts is None:
@@ -140,7 +154,7 @@ def log_partition(
     base_value = float(_base_log_partition(machine, base))
     return LogPartition(
         base_value + found.value,
-        found.standard_error,
+        math.hypot(found.standard_error, disorder),
         found.effective_sample_size,
         reverse=base_value - mean_weight(backward).value,
         forward=base_value + ahead.value,

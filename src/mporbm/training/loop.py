@@ -309,6 +309,8 @@ class Training:
         score = next((seen.get(name) for name in names if name in progress.history[0]), None)
         if self.config.n_iter_no_change is None or not isinstance(score, float):
             return ""
+        # Estimates differ by roundings, but no process may stop alone.
+        score = broadcast_from_first(score)
         if score > progress.best_score:
             progress.best_score, progress.best_epoch = score, progress.epoch
             self.best_machine = machine

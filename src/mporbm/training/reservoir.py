@@ -31,7 +31,7 @@ class Reservoir(eqx.Module):
         n_states = min(N_KEPT, KEPT_ENTRIES // visible[0].size)
         n_moments = max(n_states // len(visible), 1)
         # Bits take a byte each.
-        dtype = np.uint8 if machine.visible_units.is_binary else visible.dtype
+        dtype = np.uint8 if machine.undirected.visible_units.is_binary else visible.dtype
         return cls(np.zeros((n_moments, *visible.shape), dtype), np.zeros((), np.int32))
 
     def is_due(self, before: float, now: float) -> bool:

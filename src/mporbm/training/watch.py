@@ -19,8 +19,8 @@ from .sources import Source
 
 N_WATCHED, WATCHED_ENTRIES = 128, 2**22
 """The most samples that are watched every epoch, and visible values unless a batch has more."""
-N_VALIDATED, VALIDATED_ENTRIES = 1024, 2**24
-"""The most samples, and visible values of them, that a validation score looks at."""
+N_MEASURED, MEASURED_ENTRIES = 1024, 2**24
+"""The most samples, and visible values of them, whose likelihood or validation is measured."""
 FEWEST_UNITS, SAMPLES_PER_UNIT = 32, 32
 """Units of the score where an epoch has few samples, and samples of an epoch that allow one more:
 else short epochs would be watched for longer than they learn."""
@@ -28,9 +28,8 @@ N_ENUMERATED = 2**12
 """The most states of the smaller layer over which log Z is summed up in every epoch."""
 N_CHAINS, ANNEALING_SHARE = 256, 0.16
 """Chains that estimate log Z, and what they may cost, as a share of all products of learning."""
-STEPS_AT_ONCE, FEWEST_STEPS, LAST_STEPS = 400, 50, 3
-"""Steps that an estimate is worth; with validation samples, fewer for one after every epoch; and
-how many times as many the last one has."""
+STEPS_AT_ONCE, LAST_STEPS = 400, 3
+"""Steps that an estimate is worth, and how many times as many the last one has."""
 TOLERANCE = 0.1
 """By how much a healthy machine may be worse than independent units, relative to these, plus 1."""
 
@@ -62,8 +61,9 @@ class Watch:
         n_visible = math.prod(machine.visible_shape)
         n_watched = min(N_WATCHED, max(batch_size, WATCHED_ENTRIES // n_visible))
         self._rows = source.head(n_watched)
-        n_validated = max(min(N_VALIDATED, VALIDATED_ENTRIES // n_visible), 1)
-        self._held = None if validation is None else validation.head(n_validated)
+        n_measured = max(min(N_MEASURED, MEASURED_ENTRIES // n_visible), 1)
+        self._measured = source.head(max(n_measured, n_watched))
+        self._held = None if validation is None else validation.head(n_measured)
         n_units, n_samples = N_SCORED_UNITS, source.n_batches(1)
         if n_samples is not None:  # A stream does not know.
             n_units = min(max(n_samples // SAMPLES_PER_UNIT, FEWEST_UNITS), N_SCORED_UNITS)
@@ -73,7 +73,7 @@ class Watch:
         n_updates = len(algorithm.scheme.groups(machine))
         self._steps_per_batch = ANNEALING_SHARE * n_updates * 3.0 * batch_size / N_CHAINS
         # A directed network has no base rates on top: they are those of its chains.
-        self._is_followed = base_bias is not None
+        self._has_likelihood = base_bias is not None
         self._base: np.ndarray | None = None
         self._least = -math.inf
         if base_bias is not None and isinstance(machine, Machine):
@@ -94,8 +94,6 @@ class Watch:
         """
         total = self._steps_per_batch * n_batches * n_epochs
         n_times = max(int(total / STEPS_AT_ONCE) - LAST_STEPS + 1, int(total >= STEPS_AT_ONCE))
-        if self._held is not None and total >= FEWEST_STEPS * n_epochs:
-            n_times = n_epochs
         n_times = min(n_times, n_epochs)
         if number * n_times // n_epochs == (number - 1) * n_times // n_epochs:
             return 0
@@ -124,7 +122,7 @@ class Watch:
             "free_energy": float(seen.free_energy),
         }
         found = None
-        if self._is_followed:
+        if self._has_likelihood:
             found = self._log_partition(key, machine.undirected, state, n_steps)
         if self._least > -math.inf:
             least = self._least_log_partition(key, state, machine.undirected)
@@ -133,7 +131,9 @@ class Watch:
             if not -float(seen.free_energy) - least > self._least:
                 raise DivergenceError("the machine became worse than independent units")
         if found is not None:
-            entry["log_likelihood"] = -float(seen.free_energy) - found.value
+            rows, unit = jax.device_put(self._measured), self._units[:1]
+            density = -float(self._objective.watch(machine, rows, unit).free_energy)
+            entry["log_likelihood"] = density - found.value
             entry["log_partition_error"] = found.standard_error
             if not found.exact:
                 entry["effective_sample_size"] = found.effective_sample_size
@@ -176,8 +176,8 @@ class Watch:
             return -math.inf
         visible = self._phase.visible_states(state.chains)
         if visible is None:
-            rows = jnp.asarray(self._rows, machine.coupling.dtype)
-            visible = gibbs_step(key, machine, machine.visible_units.of_values(rows))
+            rows = self._as_states(machine)
+            visible = gibbs_step(key, machine, rows)
         flat = np.asarray(visible).reshape(len(visible), -1)
         distinct = np.array(list({row.tobytes(): row for row in flat}.values()))
         # Of one shape, whatever their number, for the compiled program's sake.
@@ -187,10 +187,14 @@ class Watch:
 
     def _independent_likelihood(self, machine: Machine, bias: HostTensor) -> float:
         """Average the log-likelihood of the watched samples by independent units."""
-        units, dtype = machine.visible_units, machine.coupling.dtype
-        values = units.of_values(jnp.asarray(self._rows, dtype))
-        terms = units.log_density(values, jnp.asarray(bias, dtype))
-        return float(terms.reshape(len(values), -1).sum(axis=1).mean())
+        states = self._as_states(machine)
+        terms = machine.visible_units.log_density(states, jnp.asarray(bias, states.dtype))
+        return float(terms.reshape(len(states), -1).sum(axis=1).mean())
+
+    def _as_states(self, machine: Machine) -> Array:
+        """Make visible states of the watched samples; those of a deep machine are flat."""
+        rows = jnp.asarray(self._rows, machine.coupling.dtype)
+        return machine.visible_units.of_values(rows.reshape(-1, *machine.visible_shape))
 
 
 @eqx.filter_jit
