@@ -43,30 +43,32 @@ CASES = (
     "MPORBM by default",
     "MPORBM 20x25, rank 40, inverse",
 )
-"""What is measured if nothing is asked for. Other sizes, ", 40 epochs", ", plain rule" and
-", stochastic" can be."""
+"""What is measured if nothing is asked for. Other sizes, ", rectified", ", 40 epochs", ", plain
+rule" and ", stochastic" can be."""
 CASE = re.compile(
-    r"(RBM|MvRBM|MPORBM) (?:([0-9x]+)|by default)(?:, rank (\d+))?(?:, (\d+) epochs)?"
-    r"(, plain rule)?(?:, (stochastic|inverse))?"
+    r"(RBM|MvRBM|MPORBM) (?:([0-9x]+)|by default)(?:, rank (\d+))?(, rectified)?"
+    r"(?:, (\d+) epochs)?(, plain rule)?(?:, (stochastic|inverse))?"
 )
 
 
 def build(name: str, seed: int) -> Any:
     """Make the estimator of a case."""
-    kind, shape, rank, n_epochs, plain, _ = _parts(name)
+    kind, shape, rank, rectified, n_epochs, plain, _ = _parts(name)
     options: dict[str, Any] = {} if shape is None else dict(COMMON)
     if shape is not None:
         sizes = tuple(map(int, shape.split("x")))
         options["hidden_shape"] = sizes if kind != "RBM" else sizes[0]
     if rank is not None:
         options["rank"] = int(rank)
+    if rectified is not None:
+        options["hidden_units"] = "rectified"
     if n_epochs is not None:
         options["n_iter"] = int(n_epochs)
     return KINDS[str(kind)](**{**options, **(PLAIN if plain else {})}, random_state=seed)
 
 
 def _parts(name: str) -> tuple[str | None, ...]:
-    """Read the name of a case: kind, sizes, rank, epochs, rule, and how images are made binary."""
+    """Read the name of a case: machine, epochs, rule, and how images are made binary."""
     if (found := CASE.fullmatch(name)) is None:
         raise ValueError(f"CASE: expected a name such as {CASES[0]!r}, got {name!r}.")
     return found.groups()

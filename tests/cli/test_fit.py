@@ -24,6 +24,7 @@ OTHERS = {
     "hidden_shape": ("2,1", "[2, 1]", (2, 1)),
     "visible_shape": ("3,2", "[3, 2]", (3, 2)),
     "visible_units": ("gaussian", '"gaussian"', "gaussian"),
+    "hidden_units": ("rectified", '"rectified"', "rectified"),
     "rank": ("2", "2", 2),
     "boundary": ("periodic", '"periodic"', "periodic"),
     "init": ("random", '"random"', "random"),

@@ -18,8 +18,8 @@ RENAMED = {"random_state": "seed"}
 
 MACHINE, DATA, LEARNING, STOPPING = "The machine", "The data", "Learning", "Stopping and resuming"
 PANELS = {
-    **dict.fromkeys(("hidden_shape", "visible_shape", "visible_units", "rank"), MACHINE),
-    **dict.fromkeys(("boundary", "init"), MACHINE),
+    **dict.fromkeys(("hidden_shape", "visible_shape", "visible_units", "hidden_units"), MACHINE),
+    **dict.fromkeys(("rank", "boundary", "init"), MACHINE),
     **dict.fromkeys(("early_stopping", "validation_fraction", "n_iter_no_change"), STOPPING),
     **dict.fromkeys(("on_divergence", "checkpoint", "checkpoint_interval"), STOPPING),
 }

@@ -72,6 +72,7 @@ def inspect(
         "visible_shape": estimator.visible_shape_,
         "hidden_shape": machine.hidden_shape,
         "visible_units": estimator.visible_units,
+        "hidden_units": getattr(estimator, "hidden_units", "bernoulli"),
         "coding": None if coding is None else str(coding),
         "ranks": ranks,
         "n_parameters": estimator.n_parameters_,
@@ -84,7 +85,8 @@ def inspect(
         "history": estimator.history_,
     }
     rows = {
-        "machine": f"{facts['class']}, {facts['visible_units']} visible units",
+        "machine": f"{facts['class']}, {facts['visible_units']} visible and "
+        f"{facts['hidden_units']} hidden units",
         "shapes": " -> ".join(map(shape_text, shapes)),
     }
     if ranks is not None:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning import NEGATIVE_PHASES, SCHEMES
 from ..learning.rates import Schedule
-from ..machine import COUPLINGS, UNITS, Machine, Model, Units
+from ..machine import COUPLINGS, HIDDEN_UNITS, UNITS, Machine, Model, Units
 from ..tensor import MPSBatch
 from ..tensor.arrays import AnyArray
 from ..tensor.check import check_choice, check_integer, check_positive, check_real
@@ -28,6 +28,7 @@ from . import batches, inputs
 
 CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
     "visible_units": UNITS,
+    "hidden_units": HIDDEN_UNITS,
     "negative_phase": NEGATIVE_PHASES,
     "scheme": SCHEMES,
     "rule": ("plain", "centred"),
@@ -115,6 +116,13 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(
                 "gauge=None: expected 'canonical' with rule='centred', whose steps have a length "
                 "in W, not in its cores; the paper's rule is rule='plain'."
+            )
+        is_real = given.get("hidden_units", "bernoulli") != "bernoulli"
+        if is_real and self.visible_units == "gaussian":
+            raise ValueError(
+                f"hidden_units={given['hidden_units']!r}: expected 'bernoulli' for Gaussian "
+                f"visible units; with real ones in both layers there is a distribution only while "
+                f"W is small, and nothing keeps W so while it is learnt."
             )
         if isinstance(self.learning_rate, str) and self.learning_rate != "auto":
             raise ValueError(
@@ -239,6 +247,8 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """List the parameters of a machine by the names that files have for them."""
         arrays = {f"coupling.{k}": factor for k, factor in enumerate(machine.coupling.factors)}
         arrays |= {"visible_bias": machine.visible_bias, "hidden_bias": machine.hidden_bias}
+        hidden = machine.hidden_units.file_arrays()
+        arrays |= {f"hidden_units.{name}": array for name, array in hidden.items()}
         return arrays | machine.visible_units.file_arrays()
 
     def _machine_from_arrays(
@@ -250,11 +260,15 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> Machine:
         """Build a machine of the shapes that a header says from what `_machine_arrays` listed."""
         factors = numbered(arrays, "coupling")
+        hidden_units = HIDDEN_UNITS[getattr(self, "hidden_units", "bernoulli")]
+        start = "hidden_units."
+        hidden_arrays = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
         machine = Machine(
             COUPLINGS[self.coupling].from_factors(factors, len(visible_shape)),
             arrays["visible_bias"],
             arrays["hidden_bias"],
             visible_units.from_file_arrays(arrays),
+            hidden_units.from_file_arrays(hidden_arrays),
         )
         check_shapes(machine, visible_shape, hidden_shape)
         return machine

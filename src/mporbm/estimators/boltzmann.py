@@ -29,7 +29,7 @@ from ..learning import (
 from ..learning.averaging import Average
 from ..learning.rates import automatic_epochs, centred_rates
 from ..learning.start import starting_machine
-from ..machine import COUPLINGS, UNITS, Machine, Model
+from ..machine import COUPLINGS, HIDDEN_UNITS, UNITS, Machine, Model
 from ..tensor import MPSBatch
 from ..tensor.arrays import AnyArray, HostTensor
 from ..tensor.check import check_integer, check_shape
@@ -68,6 +68,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     """
 
     hidden_shape: Any = field(default=None, kw_only=False)
+    hidden_units: str = "bernoulli"
     rule: Literal["plain", "centred"] = "centred"
     warm_start: bool = False
 
@@ -262,7 +263,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             COUPLINGS[self.coupling],
             rows,
             self._resolved_hidden_shape(),
-            UNITS[self.visible_units](),
+            (UNITS[self.visible_units](), HIDDEN_UNITS[self.hidden_units]()),
             self.base_bias_ if self.init == "data" else None,
             seed=seed,
             key=key_for(seed, Purpose.WEIGHTS),
@@ -300,7 +301,9 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             return Rates(self.learning_rate, self.learning_rate)
         if self.rule == "centred":
             return centred_rates(machine, n_updates)
-        return automatic_rates(self._measured(source), n_updates)
+        # Made for binary hidden units: those that vary more make patterns grow as much faster.
+        share = 0.25 / machine.undirected.hidden_units.rest_variance
+        return automatic_rates(self._measured(source), n_updates) * share
 
     def _specify(
         self,

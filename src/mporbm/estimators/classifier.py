@@ -21,7 +21,7 @@ from ..machine import Machine, Model, Units, labelled_machine
 from ..machine.layered import layered, stack_of
 from ..tensor import MPO
 from ..tensor.arrays import AnyArray
-from ..tensor.check import check_integer, check_positive
+from ..tensor.check import check_choice, check_integer, check_positive
 from ..tensor.index import Order
 from ..tensor.ranks import Boundary
 from ..training import ArraySource, LabelledRows
@@ -194,6 +194,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     def check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
         super().check_parameters()
+        # Squares of fields in log p(y | V) would grow without bound.
+        check_choice("hidden_units", self.hidden_units, ("bernoulli", "rectified"))
         check_positive("generative_weight", self.generative_weight)
 
     # Labels

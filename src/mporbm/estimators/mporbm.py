@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning import NEGATIVE_PHASES, SCHEMES, Scheme
 from ..learning.start import automatic_rank
-from ..machine import Machine, MPOCoupling
+from ..machine import Machine, MPOCoupling, Units
 from ..tensor import MPO, max_ranks
 from ..tensor.arrays import HostTensor
 from ..tensor.check import check_integer, check_paired_shapes, check_tolerance
@@ -42,6 +42,10 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     visible_units
         ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
         standardised real ones, ``"categorical"`` for values that are one-hot along the last mode.
+    hidden_units
+        ``"bernoulli"``, on or off; ``"rectified"``, real from 0 on, or ``"gaussian"``, any real
+        number, both of variance 1 in a normal distribution. Real ones for visible units that are
+        not. Their feature ``"probability"`` is the mean.
     rank
         The largest rank of any bond, or one rank for every bond; ``"auto"`` is the largest up to 20
         that makes no more weights than there are samples (20 for streams and `partial_fit`). What
@@ -250,10 +254,11 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         check_is_fitted(rbm)
         if hasattr(rbm, "machine_"):
             machine: Machine = rbm.machine_
-            weights, units = rbm.weight_matrix(), machine.visible_units
+            weights = rbm.weight_matrix()
+            units: tuple[Units | None, ...] = machine.visible_units, machine.hidden_units
             biases = machine.visible_bias, machine.hidden_bias
         elif hasattr(rbm, "intercept_visible_"):
-            weights, units = rbm.components_.T, None
+            weights, units = rbm.components_.T, (None, None)
             biases = rbm.intercept_visible_, rbm.intercept_hidden_
         else:
             raise TypeError(
@@ -281,7 +286,7 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         own |= {"rank": mpo.ranks, "boundary": "open"}
         estimator = cls(**{**own, **parameters})
         visible_bias, hidden_bias = np.reshape(biases[0], visible), np.reshape(biases[1], hidden)
-        estimator.set_machine(Machine(MPOCoupling(mpo), visible_bias, hidden_bias, units))
+        estimator.set_machine(Machine(MPOCoupling(mpo), visible_bias, hidden_bias, *units))
         if hasattr(rbm, "base_bias_"):
             estimator.base_bias_ = rbm.base_bias_.reshape(visible)
         if hasattr(rbm, "coding_"):

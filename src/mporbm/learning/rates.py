@@ -45,10 +45,12 @@ def centred_rates(machine: Model, n_updates: int | None = None) -> Rates:
 
     The weights of a hidden unit, as a vector, move by 0.085 in a long training, in the root mean
     square, and by more in a short one, as weights grow with `automatic_rates`: its field is of the
-    same size, whatever the number of visible units that share it.
+    same size, whatever the number of visible units that share it. Hidden units that vary more than
+    binary ones take shorter steps, so that visible units feel them as much.
     """
     n_hidden = math.prod(machine.hidden_shape)
-    length = CENTRED_STEP * _growth(n_updates) / LEAST_GROWTH * math.sqrt(n_hidden)
+    spread = 2.0 * math.sqrt(machine.undirected.hidden_units.rest_variance)
+    length = CENTRED_STEP / spread * _growth(n_updates) / LEAST_GROWTH * math.sqrt(n_hidden)
     return Rates(length, length)
 
 

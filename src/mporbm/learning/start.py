@@ -20,7 +20,7 @@ def starting_machine(
     kind: type[Coupling],
     rows: Samples,
     hidden_shape: Sequence[int],
-    units: Units,
+    units: tuple[Units, Units],
     visible_bias: HostTensor | None,
     *,
     seed: int,
@@ -31,7 +31,8 @@ def starting_machine(
 
     With a visible bias, weights look where the samples vary, if the kind of coupling has a way to
     (`mporbm.tensor.sketch`); without, weights are random and biases 0, as in Algorithm 1.
-    `options` are what the coupling is built with besides both shapes.
+    `units` are those of the visible and of the hidden layer, `options` what the coupling is built
+    with besides both shapes.
     """
     coupling = None
     if visible_bias is not None:
@@ -40,7 +41,7 @@ def starting_machine(
     if coupling is None:
         random = cast("Any", kind).random
         coupling = random(key, rows.shape[1:], hidden_shape, **accepted(random, options))
-    return Machine(coupling, visible_bias, visible_units=units)
+    return Machine(coupling, visible_bias, None, *units)
 
 
 def automatic_rank(n_samples: int | None, n_weights: Callable[[int], int]) -> int:
@@ -84,7 +85,8 @@ def with_unit_fields(machine: Machine, rows: Samples) -> Machine:
     scaled = jax.device_put([share * np.asarray(factor) for factor in factors])
     coupling = machine.coupling.with_factors(scaled)
     center = -scale * field.mean(axis=0)
-    return Machine(coupling, machine.visible_bias, center, machine.visible_units)
+    units = machine.visible_units, machine.hidden_units
+    return Machine(coupling, machine.visible_bias, center, *units)
 
 
 @eqx.filter_jit

@@ -13,10 +13,21 @@ from .couplings import (
 from .labels import label_logits, labelled_machine, with_labels
 from .layered import LayeredCoupling, deep_boltzmann
 from .machine import Machine
-from .units import UNITS, Bernoulli, Categorical, Copies, Gaussian, JointUnits, Units
+from .units import (
+    HIDDEN_UNITS,
+    UNITS,
+    Bernoulli,
+    Categorical,
+    Copies,
+    Gaussian,
+    JointUnits,
+    Rectified,
+    Units,
+)
 
 __all__ = [
     "COUPLINGS",
+    "HIDDEN_UNITS",
     "UNITS",
     "Bernoulli",
     "CPCoupling",
@@ -32,6 +43,7 @@ __all__ = [
     "MPOCoupling",
     "Machine",
     "Model",
+    "Rectified",
     "Units",
     "deep_boltzmann",
     "exact",

@@ -18,8 +18,8 @@ from .units import Bernoulli, Units
 class Machine(eqx.Module):
     """A coupling, two bias tensors B and C, and the kind of units of each layer.
 
-    ``-E(V, H) = <V, W(H)> + <V, B> + <C, H> - sum potential(V)``, with potential 0 for Bernoulli
-    and categorical, and ``v^2 / (2 variance)`` for Gaussian visible units.
+    ``-E(V, H) = <V, W(H)> + <V, B> + <C, H> - sum potential(V) - sum potential(H)``, with potential
+    0 for Bernoulli and categorical, and ``x^2 / (2 variance)`` for Gaussian units.
 
     Every method takes batches: arrays of shape ``(..., *visible_shape)`` or
     ``(..., *hidden_shape)``, and computes in the precision of the coupling.
@@ -31,8 +31,8 @@ class Machine(eqx.Module):
     visible_bias, hidden_bias
         B and C; zeros by default, as in Algorithm 1.
     visible_units, hidden_units
-        The kind of each layer, `Bernoulli()` by default. Hidden units have no potential: they are
-        Bernoulli, categorical, or `Copies` of them.
+        The kind of each layer, `Bernoulli()` by default. Real units in both layers have a
+        distribution only while W is small: ``1 / variance - W W^T`` has to be positive.
 
     Examples
     --------
@@ -115,7 +115,8 @@ class Machine(eqx.Module):
                 f"{batches[0]}, got {batches[1]}."
             ) from None
         interaction = self._sum_visible(v * self.visible_field(h) - self.visible_units.potential(v))
-        return -interaction - self._sum_hidden(h * self.hidden_bias)
+        own = self._sum_hidden(h * self.hidden_bias - self.hidden_units.potential(h))
+        return -interaction - own
 
     def hidden_field(self, visible: ArrayLike) -> Array:
         """``W^T(V) + C``, what each hidden unit feels."""
@@ -157,7 +158,7 @@ class Machine(eqx.Module):
     def hidden_free_energy(self, hidden: ArrayLike) -> Array:
         """``-log sum_V exp(-E(V, H))``: the free energy with the visible layer summed out."""
         h = self._check_hidden(hidden)
-        own = self._sum_hidden(h * self.hidden_bias)
+        own = self._sum_hidden(h * self.hidden_bias - self.hidden_units.potential(h))
         return -own - self._sum_visible(self.visible_units.log_partition(self.visible_field(h)))
 
     def unnormalized_log_probability(self, visible: ArrayLike) -> Array:

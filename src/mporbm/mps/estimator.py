@@ -35,7 +35,8 @@ N_MEASURED_TRAINS = 128
 """The most samples that the start and the automatic rate look at."""
 N_HIDDEN = 16
 """Hidden units where nothing is said."""
-FIXED = {"visible_units": "gaussian", "negative_phase": "cd", "init": "data", "rule": "plain"}
+FIXED = {"visible_units": "gaussian", "hidden_units": "bernoulli", "negative_phase": "cd"}
+FIXED |= {"init": "data", "rule": "plain"}
 """Parameters that have no other choice where the visible layer is never formed."""
 
 
@@ -59,8 +60,8 @@ class MPSRBM(BoltzmannEstimator):
     gauge
         ``"canonical"`` makes steps independent of the gauge; None is the paper's plain rule.
 
-    The other parameters are those of `MPORBM`; `visible_units`, `negative_phase`, `init` and `rule`
-    are fixed.
+    The other parameters are those of `MPORBM`; `visible_units`, `hidden_units`, `negative_phase`,
+    `init` and `rule` are fixed.
 
     Attributes
     ----------

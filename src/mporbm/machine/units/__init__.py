@@ -3,14 +3,16 @@
 A new kind is a subclass of `Units` in a file of its own, registered under a name.
 """
 
-from .base import UNITS, Observation, Units
+from .base import HIDDEN_UNITS, UNITS, Observation, Units
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .copies import Copies
 from .gaussian import Gaussian
 from .joint import JointUnits
+from .rectified import Rectified
 
 __all__ = [
+    "HIDDEN_UNITS",
     "UNITS",
     "Bernoulli",
     "Categorical",
@@ -18,5 +20,6 @@ __all__ = [
     "Gaussian",
     "JointUnits",
     "Observation",
+    "Rectified",
     "Units",
 ]

@@ -33,6 +33,11 @@ class Units(eqx.Module):
         return False
 
     @property
+    def rest_variance(self) -> float:
+        """About the variance of a unit that feels nothing: a quarter, that of a binary one."""
+        return 0.25
+
+    @property
     def single(self) -> "Units":
         """One copy of the units; see `Copies`."""
         return self
@@ -134,6 +139,8 @@ class Units(eqx.Module):
 
 UNITS: Registry[Units] = Registry()
 """The kinds that data may have, by name; each can be made without arguments."""
+HIDDEN_UNITS: Registry[Units] = Registry()
+"""The kinds that a hidden layer may have, by name; each can be made without arguments."""
 
 
 class Observation(NamedTuple):

@@ -11,10 +11,11 @@ from jax.typing import DTypeLike
 
 from ...tensor.arrays import HostTensor, Samples
 from ..hash_rng import hash_bits
-from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds, observed_mean
+from .base import HIDDEN_UNITS, SMALLEST_NOISE, UNITS, Observation, Units, log_odds, observed_mean
 
 
 @UNITS.register("bernoulli")
+@HIDDEN_UNITS.register("bernoulli")
 class Bernoulli(Units):
     """Units in {0, 1} with ``p(x = 1) = sigmoid(f)``."""
 

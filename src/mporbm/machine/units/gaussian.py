@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from ...tensor.arrays import HostTensor, Samples
 from ...tensor.check import check_array
-from .base import SMALLEST_NOISE, UNITS, Observation, Units, observed_mean
+from .base import HIDDEN_UNITS, SMALLEST_NOISE, UNITS, Observation, Units, observed_mean
 
 
 @UNITS.register("gaussian")
+@HIDDEN_UNITS.register("gaussian")
 class Gaussian(Units):
     """Real units with ``potential(x) = x^2 / (2 variance)``: normal with mean ``variance * f``.
 
@@ -57,6 +58,11 @@ class Gaussian(Units):
         """The variance of a unit in any field."""
         variance = jnp.exp(self.log_variance)
         return variance if self.learnable else jax.lax.stop_gradient(variance)
+
+    @property
+    def rest_variance(self) -> float:
+        """The mean variance of all units."""
+        return float(np.mean(np.exp(np.asarray(self.log_variance, np.float64))))
 
     def potential(self, state: Array) -> Array:
         """``x^2 / (2 variance)``."""
