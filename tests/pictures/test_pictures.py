@@ -275,6 +275,17 @@ def test_training_curves_are_the_history(model):
     assert all(axis.get_shared_x_axes().joined(axis, norm) for axis in figure.axes)
 
 
+def test_a_single_likelihood_is_no_curve(model):
+    short = copy.copy(model)
+    likelihoods = {"log_likelihood", "validation_log_likelihood"}
+    short.history_ = [
+        {name: value for name, value in entry.items() if name not in likelihoods}
+        for entry in model.history_[:-1]
+    ]
+    short.history_.append(model.history_[-1])
+    assert len(training_curves(short).axes) == len(training_curves(model).axes) - 1
+
+
 def test_training_curves_show_ranks_that_change(model):
     grown = [{**entry, "ranks": [k, 2]} for k, entry in enumerate(model.history_, start=1)]
     changed = with_history(model, grown)

@@ -173,8 +173,9 @@ def _panels(model: BaseEstimator) -> tuple[Float[np.ndarray, " epochs"], list[Pa
         Panel("reconstruction error (mean square)", {"": line("reconstruction_error")}),
         Panel(score, lines("score"), from_zero=False),
     ]
-    if likelihoods := lines("log_likelihood"):
-        panels.append(Panel("log-likelihood (nats)", likelihoods, from_zero=False))
+    # A single value, that of the last epoch of a short training, is no curve.
+    if sum("log_likelihood" in entry for entry in history) > 1:
+        panels.append(Panel("log-likelihood (nats)", lines("log_likelihood"), from_zero=False))
     panels.append(Panel("gradient norm", {"": line("gradient_norm")}))
     ranks = np.array([entry["ranks"] for entry in history if "ranks" in entry], np.float64)
     if (ranks != ranks[:1]).any():
