@@ -28,8 +28,9 @@ N_ENUMERATED = 2**12
 """The most states of the smaller layer over which log Z is summed up in every epoch."""
 N_CHAINS, ANNEALING_SHARE = 256, 0.16
 """Chains that estimate log Z, and what they may cost, as a share of all products of learning."""
-STEPS_AT_ONCE, LAST_STEPS = 400, 3
-"""Steps that an estimate is worth, and how many times as many the last one has."""
+STEPS_AT_ONCE, FEWEST_STEPS, LAST_STEPS = 400, 300, 3
+"""Steps that an estimate is worth; those that are enough for a single one, after the last epoch;
+and how many times as many the last of several has."""
 TOLERANCE = 0.1
 """By how much a healthy machine may be worse than independent units, relative to these, plus 1."""
 
@@ -93,7 +94,7 @@ class Watch:
         enough for, and after the last epoch by three times as many; 0 where it is not watched.
         """
         total = self._steps_per_batch * n_batches * n_epochs
-        n_times = max(int(total / STEPS_AT_ONCE) - LAST_STEPS + 1, int(total >= STEPS_AT_ONCE))
+        n_times = max(int(total / STEPS_AT_ONCE) - LAST_STEPS + 1, int(total >= FEWEST_STEPS))
         n_times = min(n_times, n_epochs)
         if number * n_times // n_epochs == (number - 1) * n_times // n_epochs:
             return 0
