@@ -27,7 +27,7 @@ from ..learning import (
     automatic_rates,
 )
 from ..learning.averaging import Average
-from ..learning.rates import automatic_epochs, centred_rates
+from ..learning.rates import automatic_epochs, centred_rates, share_of_binary
 from ..learning.start import starting_machine
 from ..machine import COUPLINGS, HIDDEN_UNITS, UNITS, Machine, Model
 from ..tensor import MPSBatch
@@ -36,7 +36,6 @@ from ..tensor.check import check_integer, check_shape
 from ..tensor.index import Order
 from ..training import ArraySource, Specification, StreamSource, Training, TrainingConfig
 from ..training import checkpoint as checkpoints
-from ..training.checkpoint import Progress
 from ..training.sources import Source
 from . import inputs
 from .base import EstimatorBase, Purpose, chain_rows, key_for
@@ -177,7 +176,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         settled, epoch = self.learning_rate == "auto" and rule == self.rule, self.n_iter_
         rates = rates if settled else None
         specification = self._specify(self.machine_, source, self._seed, rates=rates, epoch=epoch)
-        progress = Progress(epoch, rate_factor=factor, history=list(self.history_))
+        progress = checkpoints.Progress(epoch, rate_factor=factor, history=list(self.history_))
         training = Training(specification, source, continued=reached, progress=progress)
         try:
             training.run()
@@ -301,9 +300,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             return Rates(self.learning_rate, self.learning_rate)
         if self.rule == "centred":
             return centred_rates(machine, n_updates)
-        # Made for binary hidden units: those that vary more make patterns grow as much faster.
-        share = 0.25 / machine.undirected.hidden_units.rest_variance
-        return automatic_rates(self._measured(source), n_updates) * share
+        return automatic_rates(self._measured(source), n_updates) * share_of_binary(machine)
 
     def _specify(
         self,

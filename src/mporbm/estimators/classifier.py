@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning import Objective, Rates
 from ..learning.classification import Classification
-from ..learning.rates import Schedule, label_rates
+from ..learning.rates import Schedule, label_rates, share_of_binary
 from ..learning.start import with_unit_fields
 from ..machine import Machine, Model, Units, labelled_machine
 from ..machine.layered import layered, stack_of
@@ -179,7 +179,8 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
         own = self.objective != "generative" and self.rule != "centred"
         if not own or self.learning_rate != "auto":
             return super()._initial_rates(source, machine, n_updates)
-        return label_rates(self._measured(source), self._share_of_generative())
+        rates = label_rates(self._measured(source), self._share_of_generative())
+        return rates * share_of_binary(machine)
 
     def _build_objective(self, rates: Rates) -> Objective:
         """Say what is learnt."""

@@ -40,17 +40,24 @@ def automatic_rates(rows: Samples | MPSBatch, n_updates: int | None = None) -> R
     return Rates(min(4.0 * growth / variance, 1.0), BIAS_RATE)
 
 
+def share_of_binary(machine: Model) -> float:
+    """Say what share of the rates for binary hidden units is right for those of a machine.
+
+    Hidden units that vary more make patterns grow as much faster, and visible units feel them more.
+    """
+    return 0.25 / machine.undirected.hidden_units.rest_variance
+
+
 def centred_rates(machine: Model, n_updates: int | None = None) -> Rates:
     """The length of a centred step by the size of the hidden layer and the number of updates.
 
     The weights of a hidden unit, as a vector, move by 0.085 in a long training, in the root mean
     square, and by more in a short one, as weights grow with `automatic_rates`: its field is of the
-    same size, whatever the number of visible units that share it. Hidden units that vary more than
-    binary ones take shorter steps, so that visible units feel them as much.
+    same size, whatever the number of visible units that share it.
     """
     n_hidden = math.prod(machine.hidden_shape)
-    spread = 2.0 * math.sqrt(machine.undirected.hidden_units.rest_variance)
-    length = CENTRED_STEP / spread * _growth(n_updates) / LEAST_GROWTH * math.sqrt(n_hidden)
+    step = CENTRED_STEP * math.sqrt(share_of_binary(machine))
+    length = step * _growth(n_updates) / LEAST_GROWTH * math.sqrt(n_hidden)
     return Rates(length, length)
 
 
