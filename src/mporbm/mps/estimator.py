@@ -48,6 +48,9 @@ class MPSRBM(BoltzmannEstimator):
     Samples are an `mporbm.tensor.MPSBatch`: tensors of 2^40 values cost as much as their trains.
     Visible units are Gaussian with variance 1, and enter contrastive divergence as means.
 
+    The other parameters are those of `MPORBM`; `visible_units`, `hidden_units`, `negative_phase`,
+    `init` and `rule` are fixed.
+
     Parameters
     ----------
     hidden_shape
@@ -59,9 +62,6 @@ class MPSRBM(BoltzmannEstimator):
         Which cores an update moves: ``"aop"`` one after the other, ``"su"`` all at once.
     gauge
         ``"canonical"`` makes steps independent of the gauge; None is the paper's plain rule.
-
-    The other parameters are those of `MPORBM`; `visible_units`, `hidden_units`, `negative_phase`,
-    `init` and `rule` are fixed.
 
     Attributes
     ----------
