@@ -335,6 +335,7 @@ def test_no_more_than_a_batch_is_unpacked(monkeypatch):
     # Training looks at some samples, whatever their number, to measure and to watch.
     monkeypatch.setattr(boltzmann, "MEASURED_ROWS", 16)
     monkeypatch.setattr(watch, "N_WATCHED", 16)
+    monkeypatch.setattr(watch, "N_MEASURED", 16)
     model = clone(MODEL).set_params(batch_size=7, n_iter=1).fit(rows)
     assert set(traced) == {7}
     assert max(measured) <= 64 < len(rows)

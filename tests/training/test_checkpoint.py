@@ -311,7 +311,7 @@ def test_a_corrupted_header_of_a_checkpoint_is_refused(checkpoint, X):
     assert checkpoint.read_bytes() == content
 
 
-OPTIONAL = {"library_version", "base_bias", "coding", "seed"}
+OPTIONAL = {"library_version", "base_bias", "coding", "seed", "diverged"}
 """What people want to know, and what the first models did not have."""
 
 
