@@ -458,8 +458,9 @@ def test_a_single_layer_may_have_tensors_as_data(kind):
 
 @pytest.mark.parametrize("kind", [MPODBN, MPODBM])
 def test_ranks_of_stacks_are_by_the_number_of_samples(kind):
-    """As of one machine; what nobody asked for does not warn."""
-    options = {"n_iter": 1, "n_iter_fine_tuning": 0, "random_state": 0}
+    """As of one machine, if asked for; what came out does not warn."""
+    assert kind().rank == 20
+    options = {"rank": "auto", "n_iter": 1, "n_iter_fine_tuning": 0, "random_state": 0}
     images = np.random.default_rng(0).random((150, 6, 6)) < 0.3
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -51,7 +51,6 @@ class DBN(DeepEstimator):
     """
 
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (WakeSleep, PassOfMeans)
-    _ENDS_IN_LAST_LAYER: ClassVar[bool] = True
     _CONTINUED: ClassVar[Callable[..., Array]] = staticmethod(continued_dreams)
 
     def _stack_machines(self, stack: tuple[Machine, ...]) -> DeepBelief:
@@ -125,7 +124,7 @@ class MPODBN(DBN, MPOLayers):
     n_iter_fine_tuning
         Epochs in which all layers learn together, after `n_iter` epochs of each alone.
     rank, boundary, scheme, gauge, rank_tolerance
-        Of every layer, as for `MPORBM`. Fine-tuning moves all cores at once.
+        Of every layer, as for `MPORBM`, by default of rank 20. Fine-tuning moves all cores at once.
     rule, negative_phase, schedule, momentum
         As for `MPORBM`, at every stage; by default centred steps without momentum, persistent
         chains, and a rate that falls to 0.

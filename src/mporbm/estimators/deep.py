@@ -52,8 +52,6 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
     """The estimator that trains a layer."""
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]]
     """How all layers learn together."""
-    _ENDS_IN_LAST_LAYER: ClassVar[bool]
-    """Whether what is undirected is the machine of the last layer, and not all of them."""
 
     @abstractmethod
     def _stack_machines(self, stack: tuple[Machine, ...]) -> Model:
@@ -114,7 +112,8 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
                 if held is not None:
                     held = layer._batched(single_probability, layer._rows(held))
         machine = self._stack_machines(tuple(stack))
-        chains = layer.chains_ if self._ENDS_IN_LAST_LAYER else None
+        # Where only the last layer is undirected, its chains are those of the model.
+        chains = layer.chains_ if machine.undirected is layer.machine_ else None
         if self.n_iter_fine_tuning:
             learner = self._train_stage(
                 "fine-tuning",
@@ -219,7 +218,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 class MPOLayers(DeepEstimator):
     """The parameters of layers that are coupled by matrix product operators."""
 
-    rank: Rank | Literal["auto"] = "auto"
+    rank: Rank | Literal["auto"] = 20
     boundary: Boundary = "open"
     scheme: str = "aop"
     gauge: str | None = "canonical"

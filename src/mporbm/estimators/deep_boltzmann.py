@@ -68,7 +68,6 @@ class DBM(DeepEstimator):
 
     _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = TOP_FEATURES
     _FINE_TUNING: ClassVar[tuple[type[Scheme], type[Objective]]] = (Simultaneous, MeanFieldBound)
-    _ENDS_IN_LAST_LAYER: ClassVar[bool] = False
 
     def _stack_machines(self, stack: tuple[Machine, ...]) -> Machine:
         return deep_boltzmann(stack)

@@ -119,7 +119,8 @@ def log_partition(
     number, most = FEWEST_TEMPERATURES, MOST_TEMPERATURES
     if n_temperatures is not None:
         number = most = check_integer("n_temperatures", n_temperatures)
-    base, starts = machine.visible_bias if base_bias is None else base_bias, None
+    base = machine.visible_bias if base_bias is None else base_bias
+    starts = None
     if samples is not None:
         rows = check_batch("samples", samples, machine.visible_shape, machine.coupling.dtype)
         if rows.ndim != 1 + len(machine.visible_shape) or len(rows) < 2:
