@@ -7,6 +7,7 @@ from .deep_boltzmann import DBM, MPODBM
 from .machines import RBM, MvRBM, TvRBM
 from .model_file import load
 from .mporbm import MPORBM
+from .scaling import Standardize
 
 __all__ = [
     "DBM",
@@ -20,6 +21,7 @@ __all__ = [
     "ClassRBM",
     "MPOClassRBM",
     "MvRBM",
+    "Standardize",
     "TvRBM",
     "load",
 ]

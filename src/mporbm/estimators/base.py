@@ -25,6 +25,7 @@ from ..tensor.arrays import AnyArray
 from ..tensor.check import check_choice, check_integer, check_positive, check_real
 from ..training.devices import broadcast_from_first
 from . import batches, inputs
+from .scaling import states_of
 
 CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
     "visible_units": UNITS,
@@ -110,6 +111,8 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             # Only an estimator with bonds to cut has a tolerance for it.
             if name == "scheme" and "rank_tolerance" not in given:
                 choices = tuple(n for n, kind in SCHEMES.items() if not kind.needs_bonds)
+            if name == "hidden_units":
+                choices = ("auto", *choices)
             if name in given and not (None in choices and given[name] is None):
                 check_choice(name, given[name], tuple(choices))
         if given.get("rule") == "centred" and given.get("gauge", "") is None:
@@ -117,12 +120,15 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "gauge=None: expected 'canonical' with rule='centred', whose steps have a length "
                 "in W, not in its cores; the paper's rule is rule='plain'."
             )
-        is_real = given.get("hidden_units", "bernoulli") != "bernoulli"
-        if is_real and self.visible_units == "gaussian":
+        if self.visible_units == "gaussian" and self.hidden_kind == "rectified":
             raise ValueError(
-                f"hidden_units={given['hidden_units']!r}: expected 'bernoulli' for Gaussian "
-                f"visible units; with real ones in both layers there is a distribution only while "
-                f"W is small, and nothing keeps W so while it is learnt."
+                "hidden_units='rectified': expected 'gaussian' or 'bernoulli' for Gaussian visible "
+                "units; there is a distribution only while W is small, and nothing keeps W so "
+                "while it is learnt."
+            )
+        if self.is_gaussian and given.get("scheme") == "two-site":
+            raise ValueError(
+                "scheme='two-site': expected 'aop' for two Gaussian layers, whose ranks stay."
             )
         if isinstance(self.learning_rate, str) and self.learning_rate != "auto":
             raise ValueError(
@@ -151,7 +157,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"validation_fraction={self.validation_fraction}: expected a number above 0 and "
                 f"below 1."
             )
-        for name in given.keys() & {"early_stopping", "warm_start"}:
+        for name in given.keys() & {"early_stopping", "warm_start", "standardize"}:
             if not isinstance(given[name], (bool, np.bool_)):
                 raise TypeError(f"{name}={given[name]!r}: expected True or False.")
         if self.checkpoint is not None:
@@ -197,6 +203,19 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
     # What was learnt
+
+    @property
+    def hidden_kind(self) -> str:
+        """The kind of hidden units that ``hidden_units="auto"`` stands for, or the one given."""
+        kind: str = getattr(self, "hidden_units", "bernoulli")
+        if kind != "auto":
+            return kind
+        return "gaussian" if self.visible_units == "gaussian" else "bernoulli"
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether both layers are Gaussian, so that everything has a closed form."""
+        return self.visible_units == self.hidden_kind == "gaussian"
 
     @property
     def n_parameters_(self) -> int:
@@ -260,7 +279,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> Machine:
         """Build a machine of the shapes that a header says from what `_machine_arrays` listed."""
         factors = numbered(arrays, "coupling")
-        hidden_units = HIDDEN_UNITS[getattr(self, "hidden_units", "bernoulli")]
+        hidden_units = HIDDEN_UNITS[self.hidden_kind]
         start = "hidden_units."
         hidden_arrays = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
         machine = Machine(
@@ -280,7 +299,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         rows = inputs.check_rows(self, X, reset=False)
         inputs.check_values(rows, self.visible_units)
-        return rows
+        return states_of(self, rows)
 
     def _batched(
         self, function: Callable[..., object], *arguments: Any, title: str = "", **options: Any

@@ -16,6 +16,8 @@ from numpy.typing import DTypeLike
 
 from ..learning.monitor import pseudo_log_likelihood
 from ..machine import Machine, Model
+from ..machine.gaussian import is_gaussian
+from ..precision import converted, double_precision
 from ..sampling import evidence, gibbs, gibbs_step
 from ..tensor import MPSBatch
 from ..tensor.arrays import RandomKey
@@ -32,7 +34,7 @@ CALLS = 2
 """How many of those run at once: where one has work for a single core, the other has the rest."""
 BATCH_ENTRIES = 2**23
 """The most entries of a layer in such a call."""
-METHODS = ("gibbs", "mean-field", "reconstruct")
+METHODS = ("auto", "gibbs", "mean-field", "reconstruct")
 """How a posterior mean is found."""
 
 Kind = TypeVar("Kind", bound=Model)
@@ -56,7 +58,8 @@ def in_batches(
     """``function(machine, batch, key, *extra)`` of all rows, in batches of one size.
 
     Padding to one size compiles once, and makes a row's result independent of the others. For
-    `chains` of many steps the size may be larger, and for few rows is the next power of two. With
+    `chains` of many steps the size may be larger, and for few rows is the next power of two.
+    Machines of two Gaussian layers, whose matrices are stiff, compute in double precision. With
     `observed` the batch is a pair of arrays. Each row is taken `repeats` times in a row. A `title`
     shows a progress bar.
     """
@@ -64,18 +67,24 @@ def in_batches(
     size = batch_size(machine)
     if chains:
         size = min(batch_size(machine, CHAINS), power_of_two(n_results))
+    precise = is_gaussian(machine)
+    if precise:
+        with double_precision():
+            machine = converted(machine, jnp.float64)
     dtype = jax.tree.leaves(machine)[0].dtype
 
     def call(number: int) -> PyTree[np.ndarray]:
         start = number * size
         stop = min(start + size, n_results)
         chosen = slice(start, stop) if repeats == 1 else np.arange(start, stop) // repeats
-        batch = padded(unpacked(rows[chosen]), size, dtype)
-        if observed is not None:
-            batch = batch, padded(observed[chosen], size, bool)
-        batch_key = None if key is None else jax.random.fold_in(key, number)
-        answer = function(machine, batch, batch_key, *extra)
-        return jax.tree.map(lambda part: np.asarray(part)[: stop - start], answer)
+        # Contexts are those of a thread.
+        with double_precision() if precise else nullcontext():
+            batch = padded(unpacked(rows[chosen]), size, dtype)
+            if observed is not None:
+                batch = batch, padded(observed[chosen], size, bool)
+            batch_key = None if key is None else jax.random.fold_in(key, number)
+            answer = function(machine, batch, batch_key, *extra)
+            return jax.tree.map(lambda part: np.asarray(part)[: stop - start], answer)
 
     def room(part: np.ndarray) -> np.ndarray:
         return np.empty((n_results, *part.shape[1:]), part.dtype)
@@ -84,7 +93,8 @@ def in_batches(
     stop = 0
     bar = progress_bar(title, len(rows), "samples") if title else nullcontext()
     with ThreadPoolExecutor(CALLS) as pool, bar as show:
-        called = pool.map if chains and n_results > size else map
+        # Two programs with factorisations in loops can wait for each other forever.
+        called = pool.map if chains and not precise and n_results > size else map
         try:
             for answer in called(call, range(-(-n_results // size))):
                 if results is None:
@@ -186,7 +196,10 @@ def draw(
     machine: Model, batch: Observed, key: RandomKey, noise: Array | None, n_gibbs: Array
 ) -> Array:
     """A draw from ``p(V | evidence)``."""
-    return evidence.posterior_sample(key, *evidence.observe(machine, *batch, noise), n_gibbs)
+    noisy, known = evidence.observe(machine, *batch, noise)
+    if is_gaussian(noisy):
+        return evidence.exact_sample(key, noisy, known)
+    return evidence.posterior_sample(key, noisy, known, n_gibbs)
 
 
 @compiled
@@ -203,6 +216,8 @@ def posterior(
     noisy, known = evidence.observe(machine, *batch, noise)
     if method == "reconstruct":
         answer = evidence.reconstruct(machine, known, batch[1])
+    elif method == "auto" and is_gaussian(noisy):
+        answer = evidence.exact(noisy, known)
     elif method == "mean-field":
         answer = evidence.mean_field(noisy, known, n_gibbs)
     else:

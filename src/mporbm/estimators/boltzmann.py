@@ -15,29 +15,22 @@ from numpy.typing import ArrayLike
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from ..learning import (
-    NEGATIVE_PHASES,
-    SCHEMES,
-    Algorithm,
-    LearningState,
-    Objective,
-    Rates,
-    Scheme,
-    UpdateRule,
-    automatic_rates,
-)
+from ..learning import SCHEMES, LearningState, Objective, Rates, Scheme, automatic_rates
 from ..learning.averaging import Average
 from ..learning.rates import automatic_epochs, centred_rates, share_of_binary
 from ..learning.start import starting_machine
 from ..machine import COUPLINGS, HIDDEN_UNITS, UNITS, Machine, Model
+from ..machine.gaussian import is_gaussian
 from ..tensor import MPSBatch
 from ..tensor.arrays import AnyArray, HostTensor
 from ..tensor.check import check_integer, check_shape
 from ..tensor.index import Order
 from ..training import ArraySource, Specification, StreamSource, Training, TrainingConfig
 from ..training import checkpoint as checkpoints
+from ..training.moments import of_same_moments
 from ..training.sources import Source
-from . import inputs
+from . import inputs, scaling
+from .algorithms import QUASI_NEWTON_EPOCHS, build_algorithm, precise_training
 from .base import EstimatorBase, Purpose, chain_rows, key_for
 from .identity import identity_of
 from .progress import epoch_text, progress_bar
@@ -67,7 +60,8 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     """
 
     hidden_shape: Any = field(default=None, kw_only=False)
-    hidden_units: str = "bernoulli"
+    hidden_units: str = "auto"
+    standardize: bool = True
     rule: Literal["plain", "centred"] = "centred"
     warm_start: bool = False
 
@@ -111,6 +105,11 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         of `fit` alone.
         """
         self.check_parameters()
+        if self.is_gaussian:
+            raise ValueError(
+                "partial_fit: expected hidden_units='bernoulli' for Gaussian visible units; where "
+                "both are Gaussian all samples are learnt at once: call fit, which takes streams."
+            )
         first = not hasattr(self, "machine_")
         source, _ = self._source(X, sample_weight, n_iter=1, reset=first)
         return self._train_once(source)
@@ -129,7 +128,9 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         self, source: Source, validation: Source | None, specify: Specify, rows: object, y: object
     ) -> Self:
         """Train from the beginning or a checkpoint; callbacks are told the rows and y."""
-        with checkpoints.owned(self.checkpoint):
+        with precise_training(self), checkpoints.owned(self.checkpoint):
+            if self.is_gaussian:
+                source = of_same_moments(source)
             seed = self._restart_random_numbers()
             path = self.checkpoint if self.random_state is None else None
             if path and checkpoints.exists(path):
@@ -208,17 +209,24 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
 
         def check(piece: object, shared: bool = False) -> Any:
             rows = inputs.check_rows(self, piece, reset=seen["reset"])
-            seen["reset"] = False
             inputs.check_values(rows, self.visible_units, shared=shared)
+            if seen["reset"]:
+                scaling.fit_scaling(self, rows)
+            seen["reset"] = False
             return rows
+
+        def states(piece: object) -> Any:
+            return scaling.states_of(self, check(piece))
 
         if not inputs.is_stream(X):
             rows = check(X, shared=True)
-            return ArraySource(rows, inputs.check_weights(weight, len(rows))), rows
+            return ArraySource(
+                scaling.states_of(self, rows), inputs.check_weights(weight, len(rows))
+            ), rows
         if weight is not None:
             raise ValueError("sample_weight: expected None for a stream of samples.")
         again = not isinstance(X, Iterator)
-        source = StreamSource(inputs.restart(X, n_iter), check, restartable=again)
+        source = StreamSource(inputs.restart(X, n_iter), states, restartable=again)
         if n_iter > 1 or reset:
             source.head(1)
         return source, None
@@ -232,7 +240,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             inputs.check_values(rows, self.visible_units)
         except ValueError as error:
             raise ValueError(f"X_val: {error}") from error
-        return source, ArraySource(rows)
+        return source, ArraySource(scaling.states_of(self, rows))
 
     def _measured(self, source: Source) -> PyTree[AnyArray]:
         """Some samples, as many as fit into memory."""
@@ -262,7 +270,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             COUPLINGS[self.coupling],
             rows,
             self._resolved_hidden_shape(),
-            (UNITS[self.visible_units](), HIDDEN_UNITS[self.hidden_units]()),
+            (UNITS[self.visible_units](), HIDDEN_UNITS[self.hidden_kind]()),
             self.base_bias_ if self.init == "data" else None,
             seed=seed,
             key=key_for(seed, Purpose.WEIGHTS),
@@ -317,28 +325,20 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         scheme, is_partial = scheme or self._build_scheme(), epoch is not None
         batch_size = self.batch_size
         if isinstance(source, ArraySource) and not is_partial:
-            batch_size = min(batch_size, len(source.used))
+            whole = len(source.used)
+            batch_size = whole if is_gaussian(machine) else min(batch_size, whole)
         n_batches = source.n_batches(batch_size)
         n_iter = automatic_epochs(n_batches) if self.n_iter == "auto" else self.n_iter
+        if self.n_iter == "auto" and is_gaussian(machine):
+            n_iter = QUASI_NEWTON_EPOCHS
         if rates is None:
             n_updates = None if is_partial else n_batches
             if n_updates is not None:
                 n_updates *= n_iter * len(scheme.groups(machine))
             rates = self._initial_rates(source, machine, n_updates)
-        gauge = getattr(self, "gauge", None) is not None
-        options: dict[str, object] = {"n_gibbs": self.n_gibbs, "gauge": gauge}
-        if self.rule == "plain":
-            options |= {"learning_rate": rates.coupling, "bias_rate": rates.bias}
-        phase = NEGATIVE_PHASES.build(self.negative_phase, options)
-        rule = UpdateRule(
-            gauge=gauge,
-            centred=self.rule == "centred",
-            momentum=self.momentum,
-            weight_decay=self.weight_decay,
-            sparsity_target=self.sparsity_target or 0.0,
-            sparsity_cost=0.0 if self.sparsity_target is None else self.sparsity_cost,
-        )
-        algorithm = Algorithm(scheme, phase, rule, objective or self._build_objective(rates))
+        objective = objective or self._build_objective(rates)
+        centred = self.rule == "centred"
+        algorithm = build_algorithm(self, machine, scheme, rates, objective, centred=centred)
         config = TrainingConfig(
             n_iter=n_iter if epoch is None else epoch + 1,
             batch_size=batch_size,

@@ -43,6 +43,7 @@ LABEL_STD = 0.01
 class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     """A machine that learns from labels and tells them. `MPOClassRBM` documents it."""
 
+    hidden_units: str = "bernoulli"
     objective: str = "hybrid"
     generative_weight: float = 0.01
     rule: Literal["plain", "centred"] = "plain"

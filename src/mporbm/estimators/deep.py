@@ -178,7 +178,8 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
 
     def _learner(self, **own: object) -> BoltzmannEstimator:
         """Build the estimator of a layer, with the parameters that it shares with this one."""
-        learner: BoltzmannEstimator = self._LAYER().set_params(
+        layer = self._LAYER(hidden_units="bernoulli", standardize=False)
+        learner: BoltzmannEstimator = layer.set_params(
             **{**self._shared_parameters(self._LAYER), **own}
         )
         return learner

@@ -17,6 +17,7 @@ from ..tensor.arrays import HostTensor, Samples
 from ..tensor.check import check_choice, check_integer, check_real
 from . import batches, inputs
 from .base import EstimatorBase, Purpose, RandomState, key_for
+from .scaling import scale_of, states_of, values_of
 
 LEAST_NOISE = 1e-15
 """Noise below it is taken as this much: its square must not vanish in single precision."""
@@ -35,7 +36,7 @@ class InferenceMixin(EstimatorBase):
 
     def reconstruct(self, X: ArrayLike) -> Float[np.ndarray, "n ..."]:
         """Pass each sample up and down once: ``E[V | E[H | V]]``."""
-        return self._batched(batches.up_and_down, self._rows(X))
+        return values_of(self, self._batched(batches.up_and_down, self._rows(X)))
 
     def sample(
         self,
@@ -65,7 +66,7 @@ class InferenceMixin(EstimatorBase):
         starts = chains[np.resize(order, n_samples)]
         options: dict[str, Any] = {"chains": True, "title": "sample"}
         drawn = self._batched(self._CONTINUED, starts, key, jnp.asarray(n_gibbs), **options)
-        return self._narrowed(drawn)
+        return values_of(self, self._narrowed(drawn))
 
     def _sample_anew(self, key: Array, n_samples: int, n_gibbs: int) -> HostTensor:
         """Draw samples by chains that start as independent units."""
@@ -79,7 +80,7 @@ class InferenceMixin(EstimatorBase):
         n_gibbs = check_integer("n_gibbs", n_gibbs, minimum=0)
         rows, key = np.asarray(self._rows(V)), self._key(random_state)
         moved = self._batched(batches.chain, self._widened(rows), key, n_gibbs, chains=True)
-        return self._narrowed(moved)
+        return values_of(self, self._narrowed(moved))
 
     # Inference under evidence
 
@@ -88,7 +89,7 @@ class InferenceMixin(EstimatorBase):
         X: ArrayLike,
         mask: ArrayLike | None = None,
         *,
-        method: str = "gibbs",
+        method: str = "auto",
         n_gibbs: int = 100,
         binary: bool = False,
         return_std: bool = False,
@@ -104,6 +105,7 @@ class InferenceMixin(EstimatorBase):
             True where a value is known, for each sample or one for all; by default everything
             that is not NaN is known.
         method
+            ``"auto"`` is the closed form where both layers are Gaussian, and ``"gibbs"`` elsewhere.
             ``"gibbs"`` is the posterior mean ``E[V | known]``, averaged along a chain of `n_gibbs`
             steps for each sample without the first fifth of them; ``"mean-field"`` the
             approximation by independent units; ``"reconstruct"`` one pass up and down that starts
@@ -131,7 +133,7 @@ class InferenceMixin(EstimatorBase):
         *,
         salt_and_pepper: float | None = None,
         mask: ArrayLike | None = None,
-        method: str = "gibbs",
+        method: str = "auto",
         n_gibbs: int = 100,
         binary: bool = False,
         return_std: bool = False,
@@ -278,8 +280,8 @@ class InferenceMixin(EstimatorBase):
         answer = batches.in_batches(
             batches.posterior,
             self.machine_,
-            self._widened(rows),
-            self._key(random_state) if method == "gibbs" else None,
+            self._widened(np.asarray(states_of(self, rows))),
+            self._key(random_state) if method in ("auto", "gibbs") else None,
             self._traced(noise),
             steps,
             method,
@@ -289,6 +291,8 @@ class InferenceMixin(EstimatorBase):
             title=method if self.verbose else "",
         )
         mean, *deviation = map(self._narrowed, jax.tree.leaves(answer))
+        mean = values_of(self, mean)
+        deviation = [np.asarray(part * scale_of(self)) for part in deviation]
         if binary:
             mean = (mean > 0.5).astype(mean.dtype)
         if not noise:
@@ -307,7 +311,7 @@ class InferenceMixin(EstimatorBase):
         steps = jnp.asarray(check_integer("n_gibbs", n_gibbs, minimum=0))
         drawn = self._batched(
             batches.draw,
-            self._widened(rows),
+            self._widened(np.asarray(states_of(self, rows))),
             key,
             self._traced(noise),
             steps,
@@ -316,7 +320,7 @@ class InferenceMixin(EstimatorBase):
             chains=True,
             title="sample",
         )
-        return self._narrowed(drawn)
+        return values_of(self, self._narrowed(drawn))
 
     def _widened(self, data: Samples) -> Samples:
         """Make data the first visible units of a machine that has more, of which nothing is known.

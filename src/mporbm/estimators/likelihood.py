@@ -12,12 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning.monitor import scored_units
 from ..machine import exact
+from ..machine.gaussian import is_gaussian
+from ..precision import converted, double_precision
 from ..sampling import LogPartition, log_partition
 from ..sampling.ais import FEWEST_EFFECTIVE
 from ..tensor.arrays import HostTensor
 from ..tensor.check import check_choice
 from . import batches
 from .base import EstimatorBase, Purpose, RandomState, key_for
+from .scaling import scale_of
 
 N_ENUMERATED_UNITS = 20
 """The most units of the smaller layer for which log Z is computed by enumeration."""
@@ -33,8 +36,14 @@ class LikelihoodMixin(EstimatorBase):
 
     @available_if(lambda self: not self._is_deep)
     def free_energy(self, X: ArrayLike) -> PerSample:
-        """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample."""
-        return self._batched(batches.free_energy, self._rows(X))
+        """Compute ``F(V) = -log sum_H exp(-E(V, H))`` of each sample.
+
+        Where data are standardised, it has the logarithms of the scales in it, so that
+        probabilities are those of the data.
+        """
+        found = self._batched(batches.free_energy, self._rows(X))
+        shift = np.log(np.broadcast_to(scale_of(self), self.visible_shape_)).sum()
+        return np.asarray(found + found.dtype.type(shift))
 
     def score_samples(self, X: ArrayLike, log_z: LogPartition | None = None) -> PerSample:
         """Compute ``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
@@ -78,11 +87,12 @@ class LikelihoodMixin(EstimatorBase):
         Parameters
         ----------
         method
-            ``"exact"`` by enumeration, for machines of at most 24 units in the smaller layer;
+            ``"exact"`` by enumeration, for machines of at most 24 units in the smaller layer, or
+            in closed form where both layers are Gaussian;
             ``"ais"`` by annealed importance sampling between the base rates of the training data
             and the machine, in both directions. After a training with persistent chains those of
             the second start at `chains_`, and both are combined (`mporbm.sampling.ais.bridge`).
-            ``"auto"`` is exact up to 20 units.
+            ``"auto"`` is exact up to 20 units, and in closed form.
         n_chains, n_temperatures
             Of annealed importance sampling: more of either make it more precise. By default there
             are as many temperatures, from 1000 to 16,000, as an effective sample size of an eighth
@@ -101,11 +111,15 @@ class LikelihoodMixin(EstimatorBase):
         check_choice("method", method, ("auto", "exact", "ais"))
         machine = self.machine_.undirected
         n_states = exact.fewest_states(machine) or math.inf
-        if method == "exact" and n_states > 2**exact.MAX_UNITS:
+        if method == "exact" and not is_gaussian(machine) and n_states > 2**exact.MAX_UNITS:
             raise ValueError(
                 f"method='exact': expected at most {exact.MAX_UNITS} units in the smaller layer, "
                 f"got {math.log2(n_states):.0f}; use method='ais'."
             )
+        if is_gaussian(machine) and method != "ais":
+            with double_precision():
+                value = float(exact.log_partition(converted(machine, jnp.float64)))
+            return LogPartition.known(value)
         if method == "exact" or (method == "auto" and n_states <= 2**N_ENUMERATED_UNITS):
             return LogPartition.known(float(exact.log_partition(machine)))
         key = key_for(self._seed, Purpose.LOG_PARTITION)

@@ -21,6 +21,7 @@ from ..tensor.check import check_integer, check_real, check_shape
 from ..training import FileFormatError, safetensors_io
 from .base import EstimatorBase, generator_of, plain
 from .coding import Binarize, BitPlanes, Coding
+from .scaling import Standardize
 
 KIND = "model"
 MOST_MACHINES = 256
@@ -32,6 +33,8 @@ FITTED_CODING = ("sample_shape_", "n_features_in_", "shape_", "threshold_", "low
 REAL_TYPE = re.compile(r"bool|u?int\d{1,2}|float\d{1,3}|[<>|=][biuf]\d{1,2}")
 LABEL_TYPE = re.compile(rf"object|{REAL_TYPE.pattern}|[<>|=]U\d{{1,4}}")
 """Types that NumPy has names for; it would take others, of any size."""
+BEFORE = {"hidden_units": "bernoulli", "standardize": False}
+"""What parameters were before files had them."""
 ESTIMATORS: Registry[EstimatorBase] = Registry()
 """The classes that files can hold, by name."""
 
@@ -47,6 +50,9 @@ def save(estimator: EstimatorBase, path: str | os.PathLike[str]) -> None:
     fitted = vars(estimator)
     if "base_bias_" in fitted:
         arrays["base_bias"] = fitted["base_bias_"]
+    if "scaling_" in fitted:
+        scaling = fitted["scaling_"]
+        arrays |= {"scaling.mean": scaling.mean_, "scaling.scale": scaling.scale_}
     if fitted.get("chains_") is not None:
         arrays["chains"] = fitted["chains_"]
     # A model has nothing to say about where its users write files.
@@ -118,9 +124,11 @@ def _estimator(
     elif isinstance(kind, str) and kind in ESTIMATORS:
         estimator_class = ESTIMATORS[kind]
     else:
-        known = ", ".join({**mporbm.ESTIMATOR_MODULES, **ESTIMATORS})
-        raise FileFormatError(f"{name}: expected a model of class {known}, got {kind!r:.200}.")
-    estimator: EstimatorBase = estimator_class(**{**parameters, "checkpoint": None})
+        kinds = ", ".join({**mporbm.ESTIMATOR_MODULES, **ESTIMATORS})
+        raise FileFormatError(f"{name}: expected a model of class {kinds}, got {kind!r:.200}.")
+    known = estimator_class._get_param_names()
+    older = {name: value for name, value in BEFORE.items() if name in known}
+    estimator: EstimatorBase = estimator_class(**{**older, **parameters, "checkpoint": None})
     estimator.check_parameters()
     return estimator
 
@@ -133,7 +141,7 @@ def _set_machines(
     shapes = _table(header.get("machines", alone))
     if len(shapes) > MOST_MACHINES:
         raise ValueError(f"{len(shapes)} machines")
-    machines, known = {}, {"base_bias", "chains"}
+    machines, known = {}, {"base_bias", "chains", "scaling.mean", "scaling.scale"}
     for name, (visible_shape, hidden_shape) in shapes.items():
         own = {n.removeprefix(name): a for n, a in arrays.items() if n.startswith(name)}
         # Above the data, the layers of a stack are binary.
@@ -168,6 +176,8 @@ def _fitted(
         if not np.isfinite(arrays["base_bias"]).all():
             raise ValueError("a base bias that is not finite")
         fitted["base_bias_"] = arrays["base_bias"].reshape(estimator.visible_shape_)
+    if "scaling.mean" in arrays:
+        fitted["scaling_"] = _scaling(arrays, estimator.visible_shape_)
     if "chains" in arrays:
         fitted["chains_"] = _chains(estimator.machine_.undirected, arrays["chains"])
     if header.get("coding") is not None:
@@ -287,3 +297,15 @@ def _coding(saved: object, n_units: int) -> Coding:
         for name in ("threshold_", "low_", "high_"):
             setattr(coding, name, _finite(name, fitted[name]))
     return coding
+
+
+def _scaling(arrays: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> Standardize:
+    """Build the standardisation of Gaussian units."""
+    mean, scale = (np.asarray(arrays[f"scaling.{name}"], np.float64) for name in ("mean", "scale"))
+    if mean.shape != shape or scale.shape != shape:
+        raise ValueError("a scaling of another shape than the samples")
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all() and (scale > 0.0).all()):
+        raise ValueError("a scaling that is not finite, or not above 0")
+    scaling = Standardize()
+    scaling.set_scale(mean, scale)
+    return scaling

@@ -3,6 +3,7 @@
 from .algorithm import Algorithm, LearningState, Scheme
 from .deep import DrawnStates, MeanFieldBound, PassOfMeans, WakeSleep
 from .gradient import Batch, Objective, Parameters, gradient
+from .maximum_likelihood import MaximumLikelihood
 from .monitor import StepInfo
 from .negative_phases import (
     NEGATIVE_PHASES,
@@ -27,6 +28,7 @@ __all__ = [
     "DrawnStates",
     "FastPersistentCD",
     "LearningState",
+    "MaximumLikelihood",
     "MeanFieldBound",
     "NegativePhase",
     "Objective",

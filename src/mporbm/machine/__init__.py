@@ -1,6 +1,6 @@
 """Boltzmann machines as exact mathematical objects: couplings, units, energy, enumeration."""
 
-from . import exact
+from . import exact, gaussian
 from .belief import DeepBelief, Model
 from .couplings import (
     COUPLINGS,
@@ -47,6 +47,7 @@ __all__ = [
     "Units",
     "deep_boltzmann",
     "exact",
+    "gaussian",
     "label_logits",
     "labelled_machine",
     "with_labels",

@@ -14,8 +14,9 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from ..tensor.check import check_integer
+from . import gaussian
 from .machine import Machine
-from .units import Bernoulli, Gaussian, Units
+from .units import Bernoulli, Units
 
 MAX_UNITS = 24
 """The most binary units whose states are enumerated."""
@@ -49,32 +50,10 @@ def states(n_units: int) -> Array:
 
 def log_partition(machine: Machine) -> Array:
     """``log Z = log sum_{V,H} exp(-E(V, H))``; in closed form if both layers are Gaussian."""
-    visible, hidden = _check_machine(machine).visible_units, machine.hidden_units
-    if isinstance(visible, Gaussian) and isinstance(hidden, Gaussian):
-        return _gaussian_log_partition(machine, visible.variance, hidden.variance)
+    if gaussian.is_gaussian(_check_machine(machine)):
+        closed_form: Array = eqx.filter_jit(gaussian.log_partition)(machine)
+        return closed_form
     return _log_partition(machine)
-
-
-@eqx.filter_jit
-def _gaussian_log_partition(machine: Machine, s: Array, t: Array) -> Array:
-    """Integrate over layers of variances s and t; infinite where there is no distribution.
-
-    With the precision ``Q = [[1 / s, -W], [-W^T, 1 / t]]`` of both layers and ``l = [B, C]``,
-    ``log Z = (n log(2 pi) - log det Q + l^T Q^-1 l) / 2``.
-    """
-    layers = (machine.visible_bias, s), (machine.hidden_bias, t)
-    linear = jnp.concatenate([bias.reshape(-1) for bias, _ in layers])
-    variances = [jnp.broadcast_to(own, bias.shape).reshape(-1) for bias, own in layers]
-    n_visible = machine.visible_bias.size
-    precision = jnp.diag(1.0 / jnp.concatenate(variances))
-    weights = machine.coupling.to_matrix()
-    precision = precision.at[:n_visible, n_visible:].set(-weights)
-    precision = precision.at[n_visible:, :n_visible].set(-weights.T)
-    factor = jnp.linalg.cholesky(precision)
-    whitened = jax.scipy.linalg.solve_triangular(factor, linear, lower=True)
-    log_root = jnp.log(jnp.diagonal(factor)).sum()
-    value = 0.5 * (len(linear) * math.log(2.0 * math.pi) + whitened @ whitened) - log_root
-    return jnp.where(jnp.isfinite(value), value, jnp.inf)
 
 
 @eqx.filter_jit

@@ -83,6 +83,8 @@ class MPSRBM(BoltzmannEstimator):
     """
 
     visible_units: str = "gaussian"
+    hidden_units: str = "bernoulli"
+    standardize: bool = False
     rule: Literal["plain", "centred"] = "plain"
     negative_phase: str = "cd"
     schedule: Schedule = "constant"

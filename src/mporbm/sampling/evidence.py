@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Int
 
-from ..machine import DeepBelief, Model, Units
+from ..machine import DeepBelief, Machine, Model, Units, gaussian
 from ..machine.hash_rng import hash_split
 from ..tensor.arrays import RandomKey
 from ..tensor.matmul import MANY_USES
@@ -153,6 +153,19 @@ def posterior_average(
     _, mean, spread = jax.lax.fori_loop(burn_in, n_steps, count, state)
     spread = spread / (n_steps - burn_in).astype(visible.dtype)
     return _known_exactly(evidence, mean, machine.visible_units.total_variance(mean, spread))
+
+
+def exact(machine: Machine, evidence: Evidence) -> Posterior:
+    """The posterior of a machine of two Gaussian layers, in closed form."""
+    variance = machine.visible_units.total_variance(evidence.value, jnp.zeros(()))
+    found = gaussian.given(machine, evidence.value, evidence.known, evidence.field, variance)
+    return Posterior(evidence.clamp(found.visible_mean), found.visible_variance)
+
+
+def exact_sample(key: RandomKey, machine: Machine, evidence: Evidence) -> States:
+    """Draw once for each sample from the posterior of a machine of two Gaussian layers."""
+    variance = machine.visible_units.total_variance(evidence.value, jnp.zeros(()))
+    return gaussian.draw(key, machine, evidence.value, evidence.known, evidence.field, variance)
 
 
 def mean_field(machine: Model, evidence: Evidence, n_steps: Count) -> Posterior:

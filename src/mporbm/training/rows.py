@@ -3,7 +3,7 @@
 import math
 import mmap
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Protocol, runtime_checkable
 
@@ -230,7 +230,41 @@ class StoredRows(SampleArray):
         return self[:]
 
 
-Stored = AnyArray | StoredRows
+class CodedRows(SampleArray):
+    """A read-only array of samples that are coded when they are looked at.
+
+    Parameters
+    ----------
+    rows
+        The samples as they are stored.
+    code
+        What makes numbers of a block of them, of the same shape.
+    """
+
+    def __init__(self, rows: "Stored | PackedBits", code: Callable[[np.ndarray], np.ndarray]):
+        self.base, self.code = rows, code
+        self.sample_shape = tuple(rows.shape[1:])
+        self.dtype: DType = np.dtype(np.float64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of samples, and the shape of a sample."""
+        return (self.base.shape[0], *self.sample_shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that all of it would take."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __getitem__(self, chosen: Chosen) -> np.ndarray:
+        return self.code(np.asarray(self.base[chosen]))
+
+    def unpacked(self) -> np.ndarray:
+        """All samples in memory."""
+        return self[:]
+
+
+Stored = AnyArray | StoredRows | CodedRows
 """Samples as they are stored, along the first axis."""
 
 

@@ -295,7 +295,7 @@ def gather(source: Stored, chosen: NDArray[np.intp]) -> np.ndarray:
     row_bytes = max(source.nbytes // max(len(source), 1), 1)
     # A step may touch a page cluster of 64 KiB for every row; chunks are read once in each.
     step = max(BLOCK_BYTES // max(row_bytes, 2**16), 1)
-    step = len(chosen) if isinstance(source, StoredRows) else step
+    step = len(chosen) if isinstance(file_behind(source), StoredRows) else step
     order = np.argsort(chosen, kind="stable")
     order = order[np.searchsorted(chosen[order], 0) :]
     for start in range(0, len(order), step):

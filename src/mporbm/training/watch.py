@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 from ..learning import Algorithm, LearningState
 from ..learning.monitor import N_SCORED_UNITS, scored_units
 from ..machine import Machine, Model, exact
+from ..machine.gaussian import is_gaussian
 from ..sampling import LogPartition, gibbs_step, log_partition
 from ..tensor.arrays import HostTensor
 from .checkpoint import Entry
@@ -150,7 +151,7 @@ class Watch:
         self, key: Array, machine: Machine, state: LearningState, n_steps: int
     ) -> LogPartition | None:
         """Compute log Z, or estimate it, from both directions where there are chains."""
-        if (exact.fewest_states(machine) or math.inf) <= N_ENUMERATED:
+        if is_gaussian(machine) or (exact.fewest_states(machine) or math.inf) <= N_ENUMERATED:
             return LogPartition.known(float(exact.log_partition(machine)))
         if n_steps == 0:
             return None
