@@ -115,7 +115,9 @@ def _candidates(
 
 def _estimator(task: Task, machine: str, coding: str) -> Any:
     """A machine with the layers of Tables 2 and 3."""
-    units: dict[str, Any] = {"visible_units": "gaussian" if coding == "values" else "bernoulli"}
+    units: dict[str, Any] = {"visible_units": "bernoulli"}
+    if coding == "values":
+        units = {"visible_units": "gaussian", "hidden_units": "bernoulli", "standardize": False}
     hidden = task.hidden_shape
     if machine == "RBM":
         return RBM(math.prod(hidden), **PAPER, **units)

@@ -43,6 +43,7 @@ OTHERS = {
     "batch_size": ("7", "7", 7),
     "n_iter": ("4", "4", 4),
     "early_stopping": (None, "true", True),
+    "standardize": (None, "false", False),
     "validation_fraction": ("0.2", "0.2", 0.2),
     "n_iter_no_change": ("2", "2", 2),
     "on_divergence": ("back-off", '"back-off"', "back-off"),
@@ -169,7 +170,8 @@ def test_every_option_reaches_the_estimator(run, trained, tmp_path, recorded, es
     for name, (flag, toml, _) in chosen.items():
         words = option(name).replace("_", "-")
         if how != "file":
-            arguments += [f"--{words}", *([] if flag is None else [flag])]
+            no = "no-" if flag is None and parameters[name] else ""
+            arguments += [f"--{no}{words}", *([] if flag is None else [flag])]
         # Names may be written either way. What the flags say wins.
         lines.append(f"{words if how == 'file' else option(name)} = {toml}")
     config = tmp_path / "config.toml"

@@ -104,7 +104,7 @@ def test_chains_of_classifiers_hold_labels():
 
 
 def test_gaussian_chains_are_real():
-    model = fitted("pcd", visible_units="gaussian")
+    model = fitted("pcd", visible_units="gaussian", hidden_units="bernoulli")
     assert model.chains_.dtype == model.machine_.coupling.dtype
     assert model.sample(3).shape == (3, 4, 3)
 

@@ -38,7 +38,13 @@ ESTIMATORS = {
         HIDDEN, rank=2, objective="discriminative", scheme="su", boundary="periodic", **TRAINING
     ),
     "gaussian": MPOClassRBM(
-        HIDDEN, rank=2, visible_units="gaussian", gauge=None, scheme="su", **TRAINING
+        HIDDEN,
+        rank=2,
+        visible_units="gaussian",
+        standardize=False,
+        gauge=None,
+        scheme="su",
+        **TRAINING,
     ),
 }
 every = pytest.mark.parametrize("name", ESTIMATORS)

@@ -31,6 +31,7 @@ TRAINING = {"n_iter": 2, "batch_size": 10, "learning_rate": 0.1, "random_state":
 N_GIBBS = 30
 
 # One shape for all, as every new one compiles; together they see most of the options.
+AS_THEY_ARE = {"visible_units": "gaussian", "hidden_units": "bernoulli", "standardize": False}
 ESTIMATORS = {
     "RBM": RBM(HIDDEN, negative_phase="pcd", **TRAINING),
     "MvRBM": MvRBM(HIDDEN, scheme="su", **TRAINING),
@@ -40,7 +41,7 @@ ESTIMATORS = {
         HIDDEN, rank=2, boundary="periodic", scheme="su", negative_phase="pt", **TRAINING
     ),
     "two-site": MPORBM(HIDDEN, rank=2, scheme="two-site", negative_phase="pcd", **TRAINING),
-    "gaussian": MPORBM(HIDDEN, rank=2, visible_units="gaussian", **TRAINING),
+    "gaussian": MPORBM(HIDDEN, rank=2, **AS_THEY_ARE, **TRAINING),
 }
 FOUR = ("RBM", "MvRBM", "TvRBM", "MPORBM")
 every = pytest.mark.parametrize("name", ESTIMATORS)
@@ -198,7 +199,7 @@ def test_training_starts_at_the_base_rates_of_the_data():
     rate = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
     model = start(MPORBM(HIDDEN, rank=2))
     np.testing.assert_allclose(model.visible_bias_, logit(rate), atol=1e-12)
-    gaussian = start(MPORBM(HIDDEN, rank=2, visible_units="gaussian"), REAL)
+    gaussian = start(MPORBM(HIDDEN, rank=2, **AS_THEY_ARE), REAL)
     np.testing.assert_allclose(gaussian.visible_bias_, REAL.mean(axis=0), atol=1e-12)
 
 

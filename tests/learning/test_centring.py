@@ -193,7 +193,14 @@ ROWS = np.random.default_rng(0).random((30, 4, 3))
 
 def test_units_of_other_kinds_learn_centred():
     rows = np.random.default_rng(0).normal(size=(30, 4, 3))
-    model = MPORBM((2, 2), rank=2, visible_units="gaussian", **OPTIONS).fit(rows)
+    model = MPORBM(
+        (2, 2),
+        rank=2,
+        visible_units="gaussian",
+        hidden_units="bernoulli",
+        standardize=False,
+        **OPTIONS,
+    ).fit(rows)
     assert np.isfinite(model.weight_matrix()).all()
     one_hot = np.eye(3)[ROWS[..., 0].argmax(axis=1) % 3][:, None, :].repeat(4, axis=1)
     model = MPORBM((2, 2), rank=2, visible_units="categorical", **OPTIONS).fit(one_hot)

@@ -261,10 +261,8 @@ def test_schemes_are_those_of_the_names():
         assert parameters["scheme"] == ("aop" if machine in ("CD-AOP", "untrained") else "su")
         assert (parameters["gauge"], parameters["init"]) == (None, "random")
     ours = classification._estimator(DEEP, "gauge", "values")
-    assert (
-        ours.get_params()
-        == MPORBM((2, 2, 1), rank=2, visible_units="gaussian", **PAPER).get_params()
-    )
+    units = {"visible_units": "gaussian", "hidden_units": "bernoulli", "standardize": False}
+    assert ours.get_params() == MPORBM((2, 2, 1), rank=2, **units, **PAPER).get_params()
 
 
 def test_gray_code_is_for_those_that_are_compared_in_the_end():

@@ -20,6 +20,7 @@ MACHINE, DATA, LEARNING, STOPPING = "The machine", "The data", "Learning", "Stop
 PANELS = {
     **dict.fromkeys(("hidden_shape", "visible_shape", "visible_units", "hidden_units"), MACHINE),
     **dict.fromkeys(("rank", "boundary", "init"), MACHINE),
+    "standardize": DATA,
     **dict.fromkeys(("early_stopping", "validation_fraction", "n_iter_no_change"), STOPPING),
     **dict.fromkeys(("on_divergence", "checkpoint", "checkpoint_interval"), STOPPING),
 }

@@ -52,12 +52,13 @@ class Question:
 
     output_file: Output
     method: Annotated[
-        Literal["gibbs", "mean-field", "reconstruct"],
+        Literal["auto", "gibbs", "mean-field", "reconstruct"],
         typer.Option(
-            help="gibbs: posterior mean along Markov chains; mean-field: a fast approximation; "
-            "reconstruct: one pass up and down, as in the paper."
+            help="auto: in closed form where both layers are Gaussian, else gibbs; gibbs: "
+            "posterior mean along Markov chains; mean-field: a fast approximation; reconstruct: "
+            "one pass up and down, as in the paper."
         ),
-    ] = "gibbs"
+    ] = "auto"
     n_gibbs: Annotated[int, typer.Option(help="Gibbs steps of each chain.")] = 100
     binary: Annotated[
         bool,
@@ -101,7 +102,7 @@ class Question:
         files.check_figure(self.picture, self.force)
         if self.n_samples is not None and self.std is not None:
             raise ValueError("std: expected no such option where n_samples is given.")
-        if self.n_samples is not None and self.method != "gibbs":
+        if self.n_samples is not None and self.method not in ("auto", "gibbs"):
             raise ValueError(f"method={self.method}: expected gibbs where n_samples is given.")
         if self.std is not None and self.std.absolute() == self.output_file.absolute():
             raise ValueError(

@@ -72,7 +72,7 @@ def inspect(
         "visible_shape": estimator.visible_shape_,
         "hidden_shape": machine.hidden_shape,
         "visible_units": estimator.visible_units,
-        "hidden_units": getattr(estimator, "hidden_units", "bernoulli"),
+        "hidden_units": estimator._hidden_kind,
         "coding": None if coding is None else str(coding),
         "ranks": ranks,
         "n_parameters": estimator.n_parameters_,

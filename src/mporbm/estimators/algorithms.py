@@ -61,7 +61,7 @@ def build_algorithm(
 @contextmanager
 def precise_training(estimator: EstimatorBase) -> Iterator[None]:
     """Train Gaussian layers in double precision; the machine they leave is in the usual one."""
-    if not estimator.is_gaussian:
+    if not estimator._is_gaussian:
         yield
         return
     try:

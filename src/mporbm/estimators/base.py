@@ -4,10 +4,11 @@ import json
 import math
 import os
 import warnings
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import jax
 import numpy as np
@@ -29,7 +30,7 @@ from .scaling import states_of
 
 CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
     "visible_units": UNITS,
-    "hidden_units": HIDDEN_UNITS,
+    "hidden_units": ChainMap({"auto": None}, cast("Any", HIDDEN_UNITS)),
     "negative_phase": NEGATIVE_PHASES,
     "scheme": SCHEMES,
     "rule": ("plain", "centred"),
@@ -111,8 +112,6 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             # Only an estimator with bonds to cut has a tolerance for it.
             if name == "scheme" and "rank_tolerance" not in given:
                 choices = tuple(n for n, kind in SCHEMES.items() if not kind.needs_bonds)
-            if name == "hidden_units":
-                choices = ("auto", *choices)
             if name in given and not (None in choices and given[name] is None):
                 check_choice(name, given[name], tuple(choices))
         if given.get("rule") == "centred" and given.get("gauge", "") is None:
@@ -120,13 +119,13 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "gauge=None: expected 'canonical' with rule='centred', whose steps have a length "
                 "in W, not in its cores; the paper's rule is rule='plain'."
             )
-        if self.visible_units == "gaussian" and self.hidden_kind == "rectified":
+        if self.visible_units == "gaussian" and self._hidden_kind == "rectified":
             raise ValueError(
                 "hidden_units='rectified': expected 'gaussian' or 'bernoulli' for Gaussian visible "
                 "units; there is a distribution only while W is small, and nothing keeps W so "
                 "while it is learnt."
             )
-        if self.is_gaussian and given.get("scheme") == "two-site":
+        if self._is_gaussian and given.get("scheme") == "two-site":
             raise ValueError(
                 "scheme='two-site': expected 'aop' for two Gaussian layers, whose ranks stay."
             )
@@ -205,7 +204,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # What was learnt
 
     @property
-    def hidden_kind(self) -> str:
+    def _hidden_kind(self) -> str:
         """The kind of hidden units that ``hidden_units="auto"`` stands for, or the one given."""
         kind: str = getattr(self, "hidden_units", "bernoulli")
         if kind != "auto":
@@ -213,9 +212,9 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return "gaussian" if self.visible_units == "gaussian" else "bernoulli"
 
     @property
-    def is_gaussian(self) -> bool:
+    def _is_gaussian(self) -> bool:
         """Whether both layers are Gaussian, so that everything has a closed form."""
-        return self.visible_units == self.hidden_kind == "gaussian"
+        return self.visible_units == self._hidden_kind == "gaussian"
 
     @property
     def n_parameters_(self) -> int:
@@ -279,7 +278,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     ) -> Machine:
         """Build a machine of the shapes that a header says from what `_machine_arrays` listed."""
         factors = numbered(arrays, "coupling")
-        hidden_units = HIDDEN_UNITS[self.hidden_kind]
+        hidden_units = HIDDEN_UNITS[self._hidden_kind]
         start = "hidden_units."
         hidden_arrays = {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
         machine = Machine(

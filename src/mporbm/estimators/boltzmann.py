@@ -105,7 +105,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         of `fit` alone.
         """
         self.check_parameters()
-        if self.is_gaussian:
+        if self._is_gaussian:
             raise ValueError(
                 "partial_fit: expected hidden_units='bernoulli' for Gaussian visible units; where "
                 "both are Gaussian all samples are learnt at once: call fit, which takes streams."
@@ -129,7 +129,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     ) -> Self:
         """Train from the beginning or a checkpoint; callbacks are told the rows and y."""
         with precise_training(self), checkpoints.owned(self.checkpoint):
-            if self.is_gaussian:
+            if self._is_gaussian:
                 source = of_same_moments(source)
             seed = self._restart_random_numbers()
             path = self.checkpoint if self.random_state is None else None
@@ -270,7 +270,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             COUPLINGS[self.coupling],
             rows,
             self._resolved_hidden_shape(),
-            (UNITS[self.visible_units](), HIDDEN_UNITS[self.hidden_kind]()),
+            (UNITS[self.visible_units](), HIDDEN_UNITS[self._hidden_kind]()),
             self.base_bias_ if self.init == "data" else None,
             seed=seed,
             key=key_for(seed, Purpose.WEIGHTS),

@@ -40,12 +40,21 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     visible_shape
         The shape (I_1..I_d) of the samples, to be said if they come flattened.
     visible_units
-        ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
-        standardised real ones, ``"categorical"`` for values that are one-hot along the last mode.
+        ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` for real ones,
+        ``"categorical"`` for values that are one-hot along the last mode.
     hidden_units
         ``"bernoulli"``, on or off; ``"rectified"``, real from 0 on, or ``"gaussian"``, any real
-        number, both of variance 1 in a normal distribution. Real ones for visible units that are
-        not. Their feature ``"probability"`` is the mean.
+        number, both of variance 1 in a normal distribution. ``"auto"`` is Gaussian for Gaussian
+        visible units, and Bernoulli for others. Where both layers are Gaussian the machine is a
+        factor model: variances of the data's units are learnt, and learning
+        (`mporbm.learning.MaximumLikelihood`), likelihood, completion and samples are exact;
+        `scheme`, `negative_phase`, rates, momentum and batches have no part in it, and an epoch
+        is 20 quasi-Newton steps, 100 epochs by default. The feature ``"probability"`` of real
+        units is their mean.
+    standardize
+        Whether data of Gaussian units are standardised, each unit by the mean and the standard
+        deviation of what is learnt from (of a stream, of its first array). Methods take and give
+        data as they are; `scaling_` knows the scale.
     rank
         The largest rank of any bond, or one rank for every bond; ``"auto"`` is the largest up to 20
         that makes no more weights than there are samples (20 for streams and `partial_fit`). What
@@ -148,6 +157,9 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
     chains_
         States that the chains of the training have passed through, where `sample` starts; None
         after ``negative_phase="cd"``.
+    scaling_
+        The `mporbm.Standardize` of the data of Gaussian units. `history_`, biases and `chains_` are
+        in standardised units.
     coding_
         The coding that made the data binary, if `mporbm fit` did; kept in the model file for the
         other commands. Methods take data that are coded already.

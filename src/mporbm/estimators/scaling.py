@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self, cast
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..tensor.arrays import HostTensor, Samples
 from ..training.rows import CodedRows, file_behind
 from . import inputs
-from .coding import Block, Coding
+from .coding import Coding
 from .inputs import Rows
 
 FAR = 5.0
@@ -93,7 +92,7 @@ class Standardize(Coding):
             )
         return np.asarray(states.reshape(len(states), *shape) * self.scale_ + self.mean_)
 
-    def _standard(self, block: Block) -> Float[np.ndarray, "n ..."]:
+    def _standard(self, block: Samples) -> Samples:
         return np.asarray((block - self.mean_) / self.scale_)
 
     def _shared_axes(self) -> tuple[int, ...]:

@@ -115,7 +115,8 @@ def minimise(
         one = jnp.ones((), point.x.dtype)
         start = tried(one), one, jnp.ones((), jnp.int32)
         end, length, number = jax.lax.while_loop(goes_on, halve, start)
-        return end, good(end, length) & (slope < 0.0), number
+        # A step that changes nothing is none.
+        return end, good(end, length) & (end.value < point.value), number
 
     def step(carry: Carry) -> Carry:
         point, memory, number, n_tried = carry
