@@ -89,7 +89,7 @@ def test_planted_variances_are_found(rng):
     """By an MPO of the planted ranks: twenty units, of which two factors tell."""
     shape = (5, 4)
     cores = rng.normal(size=(1, 5, 2, 2)), rng.normal(size=(2, 4, 1, 1))
-    weights = np.asarray(MPO(cores).to_matrix())
+    weights = np.array(MPO(cores).to_matrix())
     s = rng.uniform(0.3, 2.0, 20)
     strongest = np.linalg.svd(np.sqrt(s)[:, None] * weights)[1][0]
     weights *= 0.95 / strongest
