@@ -17,9 +17,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, PyTree
 
-from ..machine import Machine
+from ..machine import Machine, Units
 from ..sampling.evidence import Evidence, posterior_sample
-from ..tensor.arrays import RandomKey
+from ..tensor.arrays import HostTensor, RandomKey
 from .gradient import Batch, Objective
 from .monitor import Snapshot, snapshot
 
@@ -35,9 +35,7 @@ class IncompleteLikelihood(Objective):
     Batches in which nothing is missing are learnt as by `Objective`.
     """
 
-    def draw(
-        self, key: Array, machine: Machine, data: Batch, chains: Array | None = None
-    ) -> Batch:
+    def draw(self, key: Array, machine: Machine, data: Batch, chains: Array | None = None) -> Batch:
         """Fill in the missing values of a batch."""
         key = jax.random.fold_in(key, FILLED)
         return Batch(fill(key, machine, data.visible, N_STEPS, chains), data.weight)
@@ -54,8 +52,10 @@ class IncompleteLikelihood(Objective):
         passed = machine.visible_mean(machine.hidden_mean(filled))
         error = jnp.where(observed, (visible - passed) ** 2, 0.0).sum()
         error = error / jnp.maximum(observed.sum(), 1).astype(error.dtype)
-        seen: Snapshot = snapshot(machine, filled, units)
-        return eqx.tree_at(lambda s: s.reconstruction_error, seen, error)
+        seen: Snapshot = eqx.tree_at(
+            lambda s: s.reconstruction_error, snapshot(machine, filled, units), error
+        )
+        return seen
 
     def field_limit(self, machine: Machine, stored: PyTree) -> float:
         """Say beyond which field a training diverges, by what was observed."""
@@ -88,3 +88,17 @@ def fill(
 
     filled: Array = jax.lax.cond(evidence.known.all(), lambda: visible, drawn)
     return filled
+
+
+def with_base_rates(units: Units, rows: HostTensor) -> HostTensor:
+    """Put the means of independent units at the base rates of what was observed for NaN.
+
+    The base rates stay the same, and what is missing adds nothing to how the samples vary: so they
+    are seen by what training starts with, and by the automatic rates.
+    """
+    if rows.dtype.kind != "f":
+        return rows
+    unknown = np.asarray(units.joined(jnp.isnan(rows)))
+    rows = np.where(unknown, rows.dtype.type(np.nan), rows)
+    mean = np.asarray(units.mean(jnp.asarray(units.base_bias(rows))))
+    return np.where(unknown, mean.astype(rows.dtype), rows)

@@ -24,7 +24,7 @@ from ..tensor.arrays import RandomKey
 from ..tensor.matmul import MANY_USES
 from .evidence import BURN_IN, Count, Evidence, posterior_start
 
-N_CHAINS, N_TEMPERATURES = 16, 100
+N_CHAINS, N_TEMPERATURES = 16, 200
 """The chains of each sample, and the steps of each, where nothing is said."""
 N_BASE_STEPS = 50
 """The Gibbs steps whose fields are those of the independent units."""
@@ -69,8 +69,8 @@ def clamped_log_weights(
     seen = units.log_density(evidence.clamp(jnp.zeros_like(base_bias)), base_bias) + terms
     known = evidence.known.reshape(*terms.shape, -1).all(axis=-1)
     weight = _sums(jnp.where(known, seen, terms)) + _sums(hidden_units.log_partition(base_hidden))
-    _, weight = jax.lax.fori_loop(0, n_temperatures, step, (start, weight))
-    return weight
+    end: tuple[Array, Array] = jax.lax.fori_loop(0, n_temperatures, step, (start, weight))
+    return end[1]
 
 
 def log_mean_weights(
@@ -92,9 +92,7 @@ def _base_fields(key: RandomKey, machine: Machine, evidence: Evidence) -> tuple[
     start_key, chain = jax.random.split(key)
     first = int(BURN_IN * N_BASE_STEPS)
 
-    def step(
-        number: Array, state: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array, Array]:
+    def step(number: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         visible, mean, hidden_mean = state
         up, down = hash_split(jax.random.fold_in(chain, number))
         hidden_field = machine.hidden_field(visible)
