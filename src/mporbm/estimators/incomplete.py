@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import NoReturn, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from ..learning import Objective
 from ..learning.incomplete import IncompleteLikelihood
@@ -20,9 +21,6 @@ from ..training import ArraySource, StreamSource
 from ..training.sources import Source
 from . import batches, inputs
 
-if TYPE_CHECKING:
-    from .base import EstimatorBase
-
 LEARNERS = "MPORBM, RBM, MvRBM and TvRBM"
 """The estimators that learn from samples with missing values."""
 N_FEATURE_STEPS = 100
@@ -33,7 +31,7 @@ N_NAMED = 5
 """The most units that a warning names."""
 
 
-def hint(estimator: "EstimatorBase") -> str:
+def hint(estimator: BaseEstimator) -> str:
     """What to do with missing values where an estimator does not take them."""
     if estimator._TAKES_MISSING:
         return (
@@ -46,7 +44,7 @@ def hint(estimator: "EstimatorBase") -> str:
     )
 
 
-def refuse(estimator: "EstimatorBase") -> NoReturn:
+def refuse(estimator: BaseEstimator) -> NoReturn:
     """Refuse samples with missing values."""
     raise ValueError(f"X: expected finite numbers, got NaN; {hint(estimator)}.")
 
@@ -55,7 +53,7 @@ def refuse(estimator: "EstimatorBase") -> NoReturn:
 
 
 def read_source(
-    estimator: Any, X: object, weight: object, *, n_iter: int, reset: bool
+    estimator: BaseEstimator, X: object, weight: object, *, n_iter: int, reset: bool
 ) -> tuple[Source, object]:
     """Check samples and their weights; also give the rows themselves if X is an array."""
     takes_shape = reset and not estimator._goes_on()
@@ -89,7 +87,7 @@ def read_source(
 
 
 def read_array(
-    estimator: Any, X: object, weight: object = None, *, reset: bool, shared: bool = False
+    estimator: BaseEstimator, X: object, weight: object = None, *, reset: bool, shared: bool = False
 ) -> ArraySource:
     """Check an array of samples and their weights.
 
@@ -117,7 +115,7 @@ def objective_for(source: Source, complete: Objective) -> Objective:
 
 
 def _checked(
-    estimator: Any, X: object, *, reset: bool, shared: bool = False
+    estimator: BaseEstimator, X: object, *, reset: bool, shared: bool = False
 ) -> tuple[inputs.Rows, bool]:
     """Check rows to learn from, and say whether they, or a masked array, have missing values."""
     rows = inputs.check_rows(estimator, X, reset=reset, missing=True)
@@ -157,7 +155,7 @@ def _informative(rows: inputs.Rows) -> NDArray[np.bool_]:
 # What is known of a sample with missing values
 
 
-def features(estimator: Any, rows: inputs.Rows | MPSBatch, key: Array) -> np.ndarray:
+def features(estimator: BaseEstimator, rows: inputs.Rows | MPSBatch, key: Array) -> np.ndarray:
     """Compute the features of samples, of some of which values are missing."""
     kind = estimator.feature
     return _each_kind(
@@ -169,7 +167,7 @@ def features(estimator: Any, rows: inputs.Rows | MPSBatch, key: Array) -> np.nda
     )
 
 
-def log_clamped(estimator: Any, rows: inputs.Rows | MPSBatch, key: Array) -> np.ndarray:
+def log_clamped(estimator: BaseEstimator, rows: inputs.Rows | MPSBatch, key: Array) -> np.ndarray:
     """Compute ``-F(V)`` of samples, or estimate ``log Z(V_observed)`` where values are missing."""
 
     def estimate(some: np.ndarray) -> np.ndarray:

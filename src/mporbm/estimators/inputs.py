@@ -134,7 +134,7 @@ def check_flat(
                 f"samples of shape {given[1:]}."
             )
         array = array.reshape(given[0], -1)
-    finite: Any = "allow-nan" if missing else not allow_nan
+    finite: bool | str = "allow-nan" if missing else not allow_nan
     flat = validate_data(
         estimator,
         array,
@@ -147,10 +147,10 @@ def check_flat(
     return tuple(given[1:]), flat
 
 
-def unmasked(array: Any) -> np.ndarray:
+def unmasked(array: np.ma.MaskedArray) -> np.ndarray:
     """Give floating-point numbers for a masked array, NaN where it is masked."""
     dtype = array.dtype if array.dtype.kind == "f" else np.result_type(array.dtype, np.float32)
-    return np.asarray(array.astype(dtype).filled(np.nan))
+    return np.ma.filled(array.astype(dtype), np.nan)
 
 
 def check_values(

@@ -19,7 +19,7 @@ from jaxtyping import Float, PyTree
 
 from ..machine import Machine, Units
 from ..sampling.evidence import Evidence, posterior_sample
-from ..tensor.arrays import HostTensor, RandomKey
+from ..tensor.arrays import RandomKey, Samples
 from .gradient import Batch, Objective
 from .monitor import Snapshot, snapshot
 
@@ -90,7 +90,7 @@ def fill(
     return filled
 
 
-def with_base_rates(units: Units, rows: HostTensor) -> HostTensor:
+def with_base_rates(units: Units, rows: Samples) -> Samples:
     """Put the means of independent units at the base rates of what was observed for NaN.
 
     The base rates stay the same, and what is missing adds nothing to how the samples vary: so they

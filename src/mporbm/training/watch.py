@@ -13,7 +13,7 @@ from ..learning import Algorithm, LearningState
 from ..learning.monitor import N_SCORED_UNITS, scored_units
 from ..machine import Machine, Model, exact
 from ..sampling import Evidence, LogPartition, gibbs_step, log_partition
-from ..tensor.arrays import HostTensor
+from ..tensor.arrays import HostTensor, Samples
 from .checkpoint import Entry
 from .sources import Source
 
@@ -214,7 +214,7 @@ class Watch:
         return evidence.clamp(machine.visible_units.sample(jax.random.key(0), field))
 
 
-def complete_rows(rows: HostTensor) -> HostTensor | None:
+def complete_rows(rows: Samples) -> Samples | None:
     """The rows without NaN; None if they are too few to stand for others."""
     complete = rows[~np.isnan(rows).reshape(len(rows), -1).any(axis=1)]
     return complete if len(complete) >= FEWEST_COMPLETE else None
