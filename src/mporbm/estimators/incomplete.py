@@ -134,7 +134,7 @@ def _informative(rows: inputs.Rows) -> NDArray[np.bool_]:
         observed = ~np.isnan(block)
         informative[start : start + len(block)] = observed.reshape(len(block), -1).any(axis=1)
         seen |= observed.any(axis=0)
-    if not informative.all():
+    if informative.any() and not informative.all():
         first = int(np.argmin(informative))
         warnings.warn(
             f"X: {int((~informative).sum())} of {len(rows)} samples, the first of them sample "
