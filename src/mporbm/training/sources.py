@@ -268,7 +268,7 @@ class StreamSource:
                 rows.append(self.check(piece)[:n_rows])
                 if sum(map(len, rows)) >= n_rows:
                     break
-            if not taken:
+            if not any(map(len, rows)):
                 next(self.blocks(None, 1))
             self._begun = itertools.chain(taken, pieces)
             self._head, self._asked = np.concatenate(rows)[:n_rows], n_rows
