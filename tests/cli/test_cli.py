@@ -109,6 +109,24 @@ def write_images(folder, arrays, names=None):
     return folder
 
 
+def test_missing_values_are_learnt_from_and_scored(ok, refused, trained, tmp_path, same):
+    rows = trained.plain.samples.astype(float)
+    rows[np.random.default_rng(1).random(rows.shape) < 0.3] = np.nan
+    data, path, out = (tmp_path / name for name in ("X.npy", "m.safetensors", "o.npy"))
+    np.save(data, rows)
+    ok("fit", data, "-o", path, "--x-val", data, *trained.plain.options)
+    settings = {"rank": 2, "n_iter": 3, "batch_size": 10, "random_state": 0}
+    expected = MPORBM((2, 2), **settings).fit(rows, X_val=rows)
+    same(mporbm.load(path), expected)
+    ok("transform", path, data, "-o", out)
+    assert_array_equal(np.load(out), expected.transform(rows))
+    facts = ok("score", path, data)
+    assert_allclose(facts["log_probability"], expected.score(rows), rtol=1e-6)
+    message = refused("score", path, data, "--pseudo")
+    assert message.startswith(f"{data}: expected finite numbers, got NaN")
+    assert "transform and score_samples take samples with missing values" in message
+
+
 def test_samples_of_any_file_are_the_same(ok, trained, tmp_path):
     samples = trained.plain.samples
     expected = trained.plain.estimator.transform(samples)

@@ -87,6 +87,9 @@ SAMPLING = [
     Mutation("sampling/tempering.py", "+ accepted - received", "- accepted + received"),
     Mutation("sampling/tempering.py", "+ b[:, None] * pull", "- b[:, None] * pull"),
     Mutation("sampling/ais.py", "(upper - lower) * (visible * tilt).sum(axes)", "(visible * tilt).sum(axes)"),
+    Mutation("sampling/incomplete.py", "jnp.where(known, seen, terms)", "terms"),
+    Mutation("sampling/incomplete.py", "(upper - lower) * _sums(visible * tilt)", "0.0 * _sums(visible * tilt)"),
+    Mutation("sampling/incomplete.py", "hidden_terms(field, upper) - hidden_terms(field, lower)", "hidden_terms(field, upper)"),
     Mutation("sampling/ais.py", "at = lower if reverse else upper", "at = upper if reverse else lower"),
     Mutation("sampling/ais.py", "weights.std(ddof=1) / mean / math.sqrt(n)", "weights.std(ddof=1) / mean / n"),
     Mutation("sampling/ais.py", "expit(value - odds - back).sum()", "expit(value - odds + back).sum()"),
@@ -111,6 +114,9 @@ SAMPLING = [
 ]
 
 LEARNING = [
+    Mutation("learning/incomplete.py", "lambda: visible, drawn)", "lambda: visible, lambda: evidence.clamp(jnp.nanmean(visible, axis=0)))"),
+    Mutation("learning/incomplete.py", "n_steps, evidence.clamp(start))", "0, evidence.clamp(start))"),
+    Mutation("learning/incomplete.py", "jnp.where(observed, (visible - passed) ** 2, 0.0)", "((filled - passed) ** 2)"),
     Mutation("learning/rule.py", "kept = self.momentum * velocity if", "kept = velocity if"),
     Mutation("learning/rule.py", "(kept + rate * ascent)", "(kept - rate * ascent)"),
     Mutation("learning/rule.py", "/ (1.0 - self.momentum)", "* (1.0 - self.momentum)"),
@@ -142,7 +148,7 @@ LEARNING = [
     Mutation("learning/rates.py", "0.5 * (1.0 + math.cos(math.pi * progress))", "math.cos(math.pi * progress)"),
     Mutation("learning/rates.py", "flat = flat - flat.mean(axis=0)", "flat = flat - flat.mean()"),
     Mutation("learning/rates.py", "inner.mean(axis=1)[:, None] + inner.mean()", "inner.mean(axis=1)[:, None] + 9.0 * inner.mean()"),
-    Mutation("machine/units/bernoulli.py", "(rate * len(rows) + 0.5) / (len(rows) + 1.0)", "rate"),
+    Mutation("machine/units/bernoulli.py", "(np.clip(mean, 0.0, 1.0) * number + 0.5) / (number + 1.0)", "np.clip(mean, 0.0, 1.0)"),
     Mutation("machine/units/bernoulli.py", "np.log(rate) - np.log1p(-rate)", "np.log(rate)"),
     Mutation("tensor/sketch.py", "rest = rest - rest.mean(axis=0)", "rest = rest - rest.mean()"),
     Mutation("tensor/sketch.py", "cores[-1] *= std / scale", "cores[-1] *= scale / std"),

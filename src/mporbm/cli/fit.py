@@ -35,7 +35,8 @@ def fit(
     """Train a machine on DATA and write it to a file.
 
     A run that is interrupted goes on where it was when the same command is given again. Images of
-    0..255 need --binarize or --bit-planes; the model file remembers the coding.
+    0..255 need --binarize or --bit-planes; the model file remembers the coding. NaN are missing
+    values.
     """
     from ..training import checkpoint as checkpoints
     from .config import make_coding, make_estimator, read_options

@@ -29,9 +29,8 @@ def build_algorithm(
     scheme: Scheme,
     rates: Rates,
     objective: Objective,
-    *,
     centred: bool,
-    complete: bool = True,
+    complete: bool,
 ) -> Algorithm:
     """Build Algorithm 1, or maximum likelihood for a machine whose likelihood has a closed form.
 

@@ -25,7 +25,7 @@ from ..tensor import MPSBatch
 from ..tensor.arrays import AnyArray
 from ..tensor.check import check_choice, check_integer, check_positive, check_real
 from ..training.devices import broadcast_from_first
-from . import batches, inputs
+from . import batches, incomplete, inputs
 from .scaling import states_of
 
 CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
@@ -100,6 +100,8 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """The name of the coupling in `mporbm.machine.COUPLINGS`."""
     _is_deep: ClassVar[bool] = False
     """Whether there are hidden layers that cannot be summed out."""
+    _TAKES_MISSING: ClassVar[bool] = False
+    """Whether samples may have missing values, which are NaN."""
     _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = batches.FEATURES
     """How each feature is computed."""
 
@@ -189,16 +191,22 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def transform(self, X: ArrayLike | MPSBatch) -> Any:
         """Compute the features of each sample: what the hidden units make of it.
 
+        Of a sample with missing values (NaN) it is what they make of it in the mean over these,
+        ``E[p(H | V) | V_observed]``, along a chain of Gibbs steps that is the same at every call.
+
         Returns
         -------
         array of shape (n, prod(hidden_shape)), or (n, *hidden_shape) for ``output="tensor"``;
         or what `set_output` asks for
         """
-        rows = self._rows(X)
+        rows, missing = self._checked(X, missing=True)
         check_choice("feature", self.feature, tuple(self._FEATURES))
         check_choice("output", self.output, tuple(CHOICES["output"]))
         key = key_for(self._seed, Purpose.FEATURES)
-        features = self._batched(self._FEATURES[self.feature], rows, key)
+        if missing:
+            features = incomplete.features(self, rows, key)
+        else:
+            features = self._batched(self._FEATURES[self.feature], rows, key)
         return features.reshape(len(features), -1) if self.output == "flat" else features
 
     # What was learnt
@@ -294,11 +302,16 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     # Data and random numbers
 
     def _rows(self, X: object) -> inputs.Rows | MPSBatch:
-        """Check samples against what was learnt."""
+        """Check samples, of which nothing may be missing, against what was learnt."""
+        return self._checked(X, missing=False)[0]
+
+    def _checked(self, X: object, *, missing: bool) -> tuple[inputs.Rows | MPSBatch, bool]:
+        """Check samples against what was learnt, and say whether values of them are missing."""
         check_is_fitted(self)
-        rows = inputs.check_rows(self, X, reset=False)
-        inputs.check_values(rows, self.visible_units)
-        return states_of(self, rows)
+        rows = inputs.check_rows(self, X, reset=False, missing=True)
+        taken, hint = missing and self._TAKES_MISSING, incomplete.hint(self)
+        found = inputs.check_values(rows, self.visible_units, missing=taken, hint=hint)
+        return states_of(self, rows), found
 
     def _batched(
         self, function: Callable[..., object], *arguments: Any, title: str = "", **options: Any
@@ -325,6 +338,7 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
+        tags.input_tags.allow_nan = self._TAKES_MISSING
         return tags
 
 

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..learning import SCHEMES, LearningState, Objective, Rates, Scheme, automatic_rates
 from ..learning.averaging import Average
+from ..learning.incomplete import with_base_rates
 from ..learning.rates import automatic_epochs, centred_rates, share_of_binary
 from ..learning.start import starting_machine
 from ..machine import COUPLINGS, HIDDEN_UNITS, UNITS, Machine, Model
@@ -25,11 +26,11 @@ from ..tensor import MPSBatch
 from ..tensor.arrays import AnyArray, HostTensor
 from ..tensor.check import check_integer, check_shape
 from ..tensor.index import Order
-from ..training import ArraySource, Specification, StreamSource, Training, TrainingConfig
+from ..training import ArraySource, Specification, Training, TrainingConfig
 from ..training import checkpoint as checkpoints
 from ..training.moments import of_same_moments
 from ..training.sources import Source
-from . import inputs, scaling
+from . import incomplete, inputs
 from .algorithms import QUASI_NEWTON_EPOCHS, build_algorithm, precise_training
 from .base import EstimatorBase, Purpose, chain_rows, key_for
 from .identity import identity_of
@@ -67,6 +68,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
 
     _MOST_HIDDEN: ClassVar[int] = 1000
     """About the most hidden units that there are if not asked for."""
+    _TAKES_MISSING: ClassVar[bool] = True
 
     # Fitting
 
@@ -82,7 +84,9 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             Samples ``(n, *visible_shape)``, or flattened (n, n_features), of any real type: an
             array, a memory-mapped array (``np.load(path, mmap_mode="r")``), a zarr array, or a
             stream: a function that makes an iterator over arrays of samples, once for every
-            epoch. Files, stores and streams may be larger than memory.
+            epoch. Files, stores and streams may be larger than memory. NaN, or what a masked array
+            masks, are missing values: the machine draws them anew for every update
+            (`mporbm.learning.incomplete`).
         y
             Ignored.
         X_val
@@ -205,47 +209,25 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
         self, X: object, weight: object, *, n_iter: int, reset: bool
     ) -> tuple[Source, PyTree]:
         """Check X and its weights; also give the rows themselves if X is an array."""
-        seen = {"reset": reset and not self._goes_on()}
-
-        def check(piece: object, shared: bool = False) -> Any:
-            rows = inputs.check_rows(self, piece, reset=seen["reset"])
-            inputs.check_values(rows, self.visible_units, shared=shared)
-            if seen["reset"]:
-                scaling.fit_scaling(self, rows)
-            seen["reset"] = False
-            return rows
-
-        def states(piece: object) -> Any:
-            return scaling.states_of(self, check(piece))
-
-        if not inputs.is_stream(X):
-            rows = check(X, shared=True)
-            return ArraySource(
-                scaling.states_of(self, rows), inputs.check_weights(weight, len(rows))
-            ), rows
-        if weight is not None:
-            raise ValueError("sample_weight: expected None for a stream of samples.")
-        again = not isinstance(X, Iterator)
-        source = StreamSource(inputs.restart(X, n_iter), states, restartable=again)
-        if n_iter > 1 or reset:
-            source.head(1)
-        return source, None
+        return incomplete.read_source(self, X, weight, n_iter=n_iter, reset=reset)
 
     def _split(self, source: Source, X_val: object) -> tuple[Source, Source | None]:
         """Take the samples that early stopping sets aside out of a source."""
         if X_val is None:
             return source.split(self.validation_fraction) if self.early_stopping else (source, None)
         try:
-            rows = inputs.check_rows(self, X_val, reset=False)
-            inputs.check_values(rows, self.visible_units)
+            validation = incomplete.read_array(self, X_val, reset=False)
         except ValueError as error:
             raise ValueError(f"X_val: {error}") from error
-        return source, ArraySource(scaling.states_of(self, rows))
+        if validation.incomplete:
+            source.incomplete = True
+        return source, validation
 
     def _measured(self, source: Source) -> PyTree[AnyArray]:
         """Some samples, as many as fit into memory."""
         n_rows = MEASURED_ENTRIES // math.prod(self.visible_shape_)
-        return source.head(max(min(n_rows, MEASURED_ROWS), 16))
+        rows = source.head(max(min(n_rows, MEASURED_ROWS), 16))
+        return with_base_rates(UNITS[self.visible_units](), rows) if source.incomplete else rows
 
     # From parameters to a specification
 
@@ -336,9 +318,10 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
             if n_updates is not None:
                 n_updates *= n_iter * len(scheme.groups(machine))
             rates = self._initial_rates(source, machine, n_updates)
-        objective = objective or self._build_objective(rates)
-        centred = self.rule == "centred"
-        algorithm = build_algorithm(self, machine, scheme, rates, objective, centred=centred)
+        objective = objective or incomplete.objective_for(source, self._build_objective(rates))
+        algorithm = build_algorithm(
+            self, machine, scheme, rates, objective, self.rule == "centred", not source.incomplete
+        )
         config = TrainingConfig(
             n_iter=n_iter if epoch is None else epoch + 1,
             batch_size=batch_size,

@@ -53,6 +53,7 @@ class ClassifierBase(ClassifierMixin, InferenceMixin, LikelihoodMixin, Boltzmann
     n_iter: int | Literal["auto"] = 100
 
     _MOST_HIDDEN: ClassVar[int] = 500
+    _TAKES_MISSING: ClassVar[bool] = False
     _FEATURES: ClassVar[Mapping[str, Callable[..., Array]]] = label_batches.FEATURES
 
     # Fitting

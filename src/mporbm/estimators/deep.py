@@ -19,7 +19,7 @@ from ..tensor.check import check_integer, check_paired_shapes, check_sequence, c
 from ..tensor.ranks import Boundary
 from ..training import Specification
 from ..training.sources import Source
-from . import batches, inputs
+from . import batches, incomplete, inputs
 from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
@@ -88,7 +88,7 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
                 "X: expected an array, which may be memory-mapped, got a stream; each layer learns "
                 "from what those below it make of all samples."
             )
-        data = inputs.check_rows(self, X, reset=True)
+        data = inputs.check_rows(self, X, reset=True, missing=True)
         rows, held, stack = data, X_val, list[Machine]()
         self.history_: list[dict[str, object]] = []
         self.diverged_ = False
@@ -139,6 +139,8 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         source: Source,
     ) -> Specification:
         """Specify the training of the layer above some others: that of a machine alone."""
+        if source.incomplete:
+            incomplete.refuse(self)
         layer._n_samples = source.n_batches(1)
         start = layer._start(seed, source)
         if not below:

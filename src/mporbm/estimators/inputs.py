@@ -22,6 +22,11 @@ from ..training.sources import BLOCK_BYTES
 
 LARGEST_UNSCALED = 127.0
 """The largest value, in absolute terms, that data for Bernoulli units may have."""
+REPLACE = (
+    "replace them first, for instance with sklearn.impute.SimpleImputer, or complete them with a "
+    "mask"
+)
+"""What to do with NaN that nobody takes."""
 Rows = np.ndarray | PackedBits | StoredRows
 """Samples one along the first axis: in memory, memory-mapped, packed or stored."""
 Stream = Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]
@@ -48,13 +53,20 @@ def restart(X: Stream, n_iter: int) -> Callable[[], Iterator[ArrayLike]]:
 
 
 def check_rows(
-    estimator: BaseEstimator, X: object, *, reset: bool, allow_nan: bool = False
+    estimator: BaseEstimator,
+    X: object,
+    *,
+    reset: bool,
+    allow_nan: bool = False,
+    missing: bool = False,
 ) -> Rows:
     """X as rows ``(n, *visible_shape)`` of real numbers; `reset` takes the shape from X.
 
     Tensors ``(n, *visible_shape)`` and flattened rows (n, n_features) are the same to every method.
     Types stay as they are, files and zarr stores are not read as a whole, and packed bits stay
     packed, but where they might have been unknown: their completion is no smaller than they are.
+    Masked arrays become floating-point numbers, NaN where they are masked. With `missing` NaN are
+    left to `check_values`, and with `allow_nan` infinite numbers, too, to whoever ignores them.
     """
     if isinstance(X, MPSBatch):
         raise TypeError(
@@ -62,7 +74,9 @@ def check_rows(
             f"takes; its full tensors are X.to_tensors()."
         )
     expected = estimator.visible_shape if reset else estimator.visible_shape_
-    given, flat = check_flat(estimator, X, expected, reset=reset, allow_nan=allow_nan)
+    given, flat = check_flat(
+        estimator, X, expected, reset=reset, allow_nan=allow_nan, missing=missing
+    )
     if reset:
         shape = given if len(given) > 1 else flat.shape[1:]
         shape = shape if expected is None else check_shape("visible_shape", expected)
@@ -77,13 +91,19 @@ def check_rows(
 
 
 def check_flat(
-    estimator: BaseEstimator, X: object, expected: object, *, reset: bool, allow_nan: bool = False
+    estimator: BaseEstimator,
+    X: object,
+    expected: object,
+    *,
+    reset: bool,
+    allow_nan: bool = False,
+    missing: bool = False,
 ) -> tuple[tuple[int, ...], Rows]:
     """The shape of the samples as they were given, and they as flat rows of real numbers.
 
     Tensors must be of the `expected` shape, if there is one.
     """
-    array: Any = X
+    array: Any = unmasked(X) if isinstance(X, np.ma.MaskedArray) else X
     if isinstance(X, (list, tuple)):
         # Of what is no array scikit-learn says what is wrong with it.
         with suppress(ValueError):
@@ -114,25 +134,44 @@ def check_flat(
                 f"samples of shape {given[1:]}."
             )
         array = array.reshape(given[0], -1)
+    finite: bool | str = "allow-nan" if missing else not allow_nan
     flat = validate_data(
         estimator,
         array,
         reset=reset,
         skip_check_array=kept,
         dtype="numeric",
-        ensure_all_finite=not allow_nan and file_behind(array) is None,
+        ensure_all_finite=finite if file_behind(array) is None else False,
         ensure_min_samples=1,
     )
     return tuple(given[1:]), flat
 
 
-def check_values(rows: Rows, visible_units: str, *, shared: bool = False) -> None:
-    """Refuse NaN, and values that cannot be those of the visible units."""
+def unmasked(array: np.ma.MaskedArray) -> np.ndarray:
+    """Give floating-point numbers for a masked array, NaN where it is masked."""
+    dtype = array.dtype if array.dtype.kind == "f" else np.result_type(array.dtype, np.float32)
+    return np.ma.filled(array.astype(dtype), np.nan)
+
+
+def check_values(
+    rows: Rows,
+    visible_units: str,
+    *,
+    shared: bool = False,
+    missing: bool = False,
+    hint: str = REPLACE,
+) -> bool:
+    """Refuse values that cannot be those of the visible units; say whether any are NaN.
+
+    These are refused, too, with a hint what to do, but where they may be `missing`.
+    """
     if rows.dtype == bool:
-        return
-    smallest, largest = value_range(rows, shared=shared)
+        return False
+    smallest, largest, is_missing = range_and_missing(rows, shared=shared)
+    if is_missing and not missing:
+        value_range(rows, shared=shared, hint=hint)
     if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):
-        return
+        return is_missing
     found = "X: expected values from 0 to 1 for Bernoulli visible units, got"
     if rows.dtype == np.uint8 or max(largest, -smallest) > LARGEST_UNSCALED:
         raise ValueError(
@@ -146,24 +185,39 @@ def check_values(rows: Rows, visible_units: str, *, shared: bool = False) -> Non
         UserWarning,
         stacklevel=4,
     )
+    return is_missing
 
 
-def value_range(rows: Rows, *, shared: bool = False) -> tuple[float, float]:
-    """The smallest and the largest value; NaN is refused.
+def value_range(rows: Rows, *, shared: bool = False, hint: str = REPLACE) -> tuple[float, float]:
+    """The smallest and the largest value; NaN is refused, with a hint what to do.
 
     Processes that have the same rows can have `shared` work.
     """
-    smallest, largest = math.inf, -math.inf
+    return range_and_missing(rows, shared=shared, hint=hint)[:2]
+
+
+def range_and_missing(
+    rows: Rows, *, shared: bool = False, hint: str | None = None
+) -> tuple[float, float, bool]:
+    """The smallest and the largest value, and whether any are NaN: with a hint they are refused."""
+    smallest, largest, is_missing = math.inf, -math.inf, False
     for start, block in blocks(rows, *(team.process_rank() if shared else (0, 1))):
         low, high = float(block.min()), float(block.max())
+        if math.isnan(low) and hint is None:
+            is_missing, known = True, block[~np.isnan(block)]
+            low, high = float(known.min(initial=smallest)), float(known.max(initial=largest))
+            if len(known) == 0:
+                continue
         smallest, largest = min(smallest, low), max(largest, high)
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 f"X: expected finite numbers, got NaN or inf in samples {start} to "
-                f"{start + len(block) - 1}; replace them first, for instance with "
-                f"sklearn.impute.SimpleImputer, or complete them with a mask."
+                f"{start + len(block) - 1}; {hint or REPLACE}."
             )
-    return team.common_range(smallest, largest) if shared else (smallest, largest)
+    if not shared:
+        return smallest, largest, is_missing
+    is_missing = bool(team.common_range(0.0, float(is_missing))[1])
+    return *team.common_range(smallest, largest), is_missing
 
 
 def blocks(rows: Rows, first: int = 0, every: int = 1) -> Iterator[tuple[int, np.ndarray]]:

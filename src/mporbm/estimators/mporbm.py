@@ -147,7 +147,9 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         norms, ranks, with validation data the free-energy gap, which grows when the machine
         overfits, and after some epochs, if the training is long enough, the log-likelihood of up to
         1024 of the samples with the standard error and the effective sample size of log Z
-        (`mporbm.training.watch`).
+        (`mporbm.training.watch`). Of samples with missing values the reconstruction error is that
+        of observed values, score and free energy are those of filled-in samples, and the
+        log-likelihood is that of complete samples alone, if there are enough.
     n_iter_
         The epochs that were run.
     diverged_

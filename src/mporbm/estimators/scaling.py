@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Self, cast
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..tensor import MPSBatch
 from ..tensor.arrays import HostTensor, Samples
 from ..training.rows import CodedRows, file_behind
 from . import inputs
@@ -149,6 +151,18 @@ def scale_of(estimator: BaseEstimator) -> HostTensor | float:
     """Give the size of a unit of the states in the units of the data."""
     scaling: Standardize | None = getattr(estimator, "scaling_", None)
     return 1.0 if scaling is None else scaling.scale_
+
+
+def log_scales(estimator: BaseEstimator, states: Rows | MPSBatch) -> Float[np.ndarray, "..."]:
+    """Add up the logarithms of the scales of what is known of each sample.
+
+    Log-densities of the data are those of the states less that.
+    """
+    scaling: Standardize | None = getattr(estimator, "scaling_", None)
+    if scaling is None:
+        return np.zeros(())
+    known = ~np.isnan(np.asarray(states)).reshape(len(states), -1)
+    return np.asarray(known @ np.log(scaling.scale_).reshape(-1))
 
 
 def moments(

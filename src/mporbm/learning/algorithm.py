@@ -95,7 +95,8 @@ class Algorithm(eqx.Module):
         self, key: Array, state: LearningState, data: Batch, rates: Rates
     ) -> tuple[LearningState, StepInfo]:
         """Learn from one batch, as the scheme says."""
-        data = self.objective.draw(key, state.machine, data)
+        chains = self.negative_phase.visible_states(state.chains)
+        data = self.objective.draw(key, state.machine, data, chains)
         return self.scheme.step(key, self, state, data, rates)
 
     def update(

@@ -49,7 +49,7 @@ class DrawnStates(Objective):
         """Probabilities, to be drawn from."""
         return Batch(stored.astype(machine.coupling.dtype), weight)
 
-    def draw(self, key: Array, machine: Machine, data: Batch) -> Batch:
+    def draw(self, key: Array, machine: Machine, data: Batch, chains: Array | None = None) -> Batch:
         """States of the samples."""
         states = jax.random.bernoulli(jax.random.fold_in(key, DRAWN), data.visible)
         states = states.astype(data.visible.dtype)

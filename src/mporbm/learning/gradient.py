@@ -257,8 +257,11 @@ class Objective(eqx.Module):
         visible = stored.reshape(-1, *machine.visible_shape).astype(machine.coupling.dtype)
         return Batch(machine.visible_units.of_values(visible), weight)
 
-    def draw(self, key: Array, machine: PyTree, data: Batch) -> Batch:
-        """Draw what an update learns from; here the samples as they are."""
+    def draw(self, key: Array, machine: PyTree, data: Batch, chains: Array | None = None) -> Batch:
+        """Draw what an update learns from; here the samples as they are.
+
+        `chains` are the visible states of persistent chains, if there are any.
+        """
         return data
 
     def gradient(

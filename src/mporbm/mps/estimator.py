@@ -95,6 +95,7 @@ class MPSRBM(BoltzmannEstimator):
     gauge: str | None = "canonical"
 
     coupling: ClassVar[str] = "mpo"
+    _TAKES_MISSING: ClassVar[bool] = False
 
     def check_parameters(self) -> None:
         """Refuse parameters that no training can have, before it begins."""
@@ -127,9 +128,9 @@ class MPSRBM(BoltzmannEstimator):
         measured: MPSBatch = source.head(N_MEASURED_TRAINS)
         return measured
 
-    def _rows(self, X: object) -> MPSBatch:
+    def _checked(self, X: object, *, missing: bool) -> tuple[MPSBatch, bool]:
         check_is_fitted(self)
-        return check_trains(X, self.visible_shape_)
+        return check_trains(X, self.visible_shape_), False
 
     # From parameters to a specification
 

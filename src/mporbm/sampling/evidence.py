@@ -46,6 +46,12 @@ class Evidence(eqx.Module):
         """Evidence that knows observed units exactly, and nothing of the others."""
         return cls(observed, visible, jnp.zeros((), visible.dtype))
 
+    @classmethod
+    def from_missing(cls, units: Units, visible: States) -> "Evidence":
+        """Evidence that knows all units but those that are NaN, or in a group with one that is."""
+        observed = ~units.joined(jnp.isnan(visible))
+        return cls.from_known(jnp.where(observed, visible, 0.0), observed)
+
     def clamp(self, visible: States) -> States:
         """The visible states with known units at their values."""
         return jnp.where(self.known, self.value, visible)

@@ -48,7 +48,8 @@ class ArraySource:
     """An array, in memory, in a file or a store, with a weight for each row; or some of its rows.
 
     Or rows of several arrays: a pytree that knows its `shape`, `dtype`, `nbytes` and length, and
-    gives rows by an index, such as packed bits.
+    gives rows by an index, such as packed bits. Values that are NaN, if it is `incomplete`, are
+    missing.
     """
 
     restartable = True
@@ -59,8 +60,9 @@ class ArraySource:
         rows: PyTree[Stored],
         weight: NDArray[np.floating] | None = None,
         used: NDArray[np.intp] | None = None,
+        incomplete: bool = False,
     ):
-        self.rows = rows
+        self.rows, self.incomplete = rows, incomplete
         self.weight = np.ones(len(rows), np.float32) if weight is None else weight
         self.used = np.arange(len(rows)) if used is None else used
         weights = self.weight[self.used]
@@ -136,7 +138,7 @@ class ArraySource:
 
     def split(self, fraction: float) -> tuple["ArraySource", "ArraySource"]:
         """Set rows at even distances aside for validation."""
-        n_samples = len(self.rows)
+        n_samples = len(self.used)
         n_held = math.ceil(fraction * n_samples)
         if n_held >= n_samples:
             raise ValueError(
@@ -145,10 +147,10 @@ class ArraySource:
             )
         held = np.zeros(n_samples, bool)
         held[np.linspace(0, n_samples - 1, n_held).astype(int)] = True
-        learnt, watched = np.flatnonzero(~held), np.flatnonzero(held)
+        learnt, watched = self.used[~held], self.used[held]
         return (
-            ArraySource(self.rows, self.weight, learnt),
-            ArraySource(self.rows, self.weight, watched),
+            ArraySource(self.rows, self.weight, learnt, self.incomplete),
+            ArraySource(self.rows, self.weight, watched, self.incomplete),
         )
 
     def head(self, n_rows: int) -> PyTree[AnyArray]:
@@ -177,6 +179,9 @@ class StreamSource:
     Rows are shuffled within a block; their order between blocks is that of the stream. Packed bits
     are unpacked as they come.
     """
+
+    incomplete: bool | None = None
+    """Whether NaN are missing values; None as long as nothing has been settled."""
 
     def __init__(
         self,
@@ -226,6 +231,8 @@ class StreamSource:
         n_waiting, size, short = 0, 0, True
         for piece in self._pieces():
             rows = self.check(piece)
+            if not len(rows):
+                continue
             if not size:
                 row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
                 size = max(min(BLOCK_BYTES // row_bytes, 2**16) // batch_size, 1) * batch_size
@@ -261,7 +268,7 @@ class StreamSource:
                 rows.append(self.check(piece)[:n_rows])
                 if sum(map(len, rows)) >= n_rows:
                     break
-            if not taken:
+            if not any(map(len, rows)):
                 next(self.blocks(None, 1))
             self._begun = itertools.chain(taken, pieces)
             self._head, self._asked = np.concatenate(rows)[:n_rows], n_rows

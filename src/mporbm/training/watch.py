@@ -13,8 +13,8 @@ from ..learning import Algorithm, LearningState
 from ..learning.monitor import N_SCORED_UNITS, scored_units
 from ..machine import Machine, Model, exact
 from ..machine.gaussian import is_gaussian
-from ..sampling import LogPartition, gibbs_step, log_partition
-from ..tensor.arrays import HostTensor
+from ..sampling import Evidence, LogPartition, gibbs_step, log_partition
+from ..tensor.arrays import HostTensor, Samples
 from .checkpoint import Entry
 from .sources import Source
 
@@ -32,6 +32,8 @@ N_CHAINS, ANNEALING_SHARE = 256, 0.16
 STEPS_AT_ONCE, FEWEST_STEPS, LAST_STEPS = 400, 300, 3
 """Steps that an estimate is worth; those that are enough for a single one, after the last epoch;
 and how many times as many the last of several has."""
+FEWEST_COMPLETE = 32
+"""Samples without missing values from which on their log-likelihood is watched."""
 TOLERANCE = 0.1
 """By how much a healthy machine may be worse than independent units, relative to these, plus 1."""
 
@@ -64,8 +66,12 @@ class Watch:
         n_watched = min(N_WATCHED, max(batch_size, WATCHED_ENTRIES // n_visible))
         self._rows = source.head(n_watched)
         n_measured = max(min(N_MEASURED, MEASURED_ENTRIES // n_visible), 1)
-        self._measured = source.head(max(n_measured, n_watched))
+        # Whatever is missing of a sample, its log-likelihood is not that of what was drawn for it.
+        self._incomplete = bool(source.incomplete)
+        measured = source.head(max(n_measured, n_watched))
+        self._measured = complete_rows(measured) if source.incomplete else measured
         self._held = None if validation is None else validation.head(n_measured)
+        self._measures_held = validation is not None and not validation.incomplete
         n_units, n_samples = N_SCORED_UNITS, source.n_batches(1)
         if n_samples is not None:  # A stream does not know.
             n_units = min(max(n_samples // SAMPLES_PER_UNIT, FEWEST_UNITS), N_SCORED_UNITS)
@@ -75,7 +81,8 @@ class Watch:
         n_updates = len(algorithm.scheme.groups(machine))
         self._steps_per_batch = ANNEALING_SHARE * n_updates * 3.0 * batch_size / N_CHAINS
         # A directed network has no base rates on top: they are those of its chains.
-        self._has_likelihood = base_bias is not None
+        measures = self._measured is not None or self._measures_held
+        self._has_likelihood = base_bias is not None and measures
         self._base: np.ndarray | None = None
         self._least = -math.inf
         if base_bias is not None and isinstance(machine, Machine):
@@ -133,9 +140,10 @@ class Watch:
             if not -float(seen.free_energy) - least > self._least:
                 raise DivergenceError("the machine became worse than independent units")
         if found is not None:
-            rows, unit = jax.device_put(self._measured), self._units[:1]
-            density = -float(self._objective.watch(machine, rows, unit).free_energy)
-            entry["log_likelihood"] = density - found.value
+            if self._measured is not None:
+                rows, unit = jax.device_put(self._measured), self._units[:1]
+                density = -float(self._objective.watch(machine, rows, unit).free_energy)
+                entry["log_likelihood"] = density - found.value
             entry["log_partition_error"] = found.standard_error
             if not found.exact:
                 entry["effective_sample_size"] = found.effective_sample_size
@@ -143,7 +151,7 @@ class Watch:
             other = self._objective.watch(machine, jax.device_put(self._held), self._units)
             entry["validation_score"] = float(other.score)
             entry["free_energy_gap"] = float(other.free_energy - seen.free_energy)
-            if found is not None:
+            if found is not None and self._measures_held:
                 entry["validation_log_likelihood"] = -float(other.free_energy) - found.value
         return entry
 
@@ -178,7 +186,7 @@ class Watch:
             return -math.inf
         visible = self._phase.visible_states(state.chains)
         if visible is None:
-            rows = self._as_states(machine)
+            rows = self._as_states(machine, self._base)
             visible = gibbs_step(key, machine, rows)
         flat = np.asarray(visible).reshape(len(visible), -1)
         distinct = np.array(list({row.tobytes(): row for row in flat}.values()))
@@ -189,14 +197,28 @@ class Watch:
 
     def _independent_likelihood(self, machine: Machine, bias: HostTensor) -> float:
         """Average the log-likelihood of the watched samples by independent units."""
-        states = self._as_states(machine)
+        states = self._as_states(machine, bias)
         terms = machine.visible_units.log_density(states, jnp.asarray(bias, states.dtype))
         return float(terms.reshape(len(states), -1).sum(axis=1).mean())
 
-    def _as_states(self, machine: Machine) -> Array:
-        """Make visible states of the watched samples; those of a deep machine are flat."""
+    def _as_states(self, machine: Machine, bias: HostTensor | None) -> Array:
+        """Make visible states of the watched samples; those of a deep machine are flat.
+
+        What is missing of them is drawn from independent units with a bias.
+        """
         rows = jnp.asarray(self._rows, machine.coupling.dtype)
-        return machine.visible_units.of_values(rows.reshape(-1, *machine.visible_shape))
+        states = machine.visible_units.of_values(rows.reshape(-1, *machine.visible_shape))
+        if not self._incomplete or bias is None:
+            return states
+        evidence = Evidence.from_missing(machine.visible_units, states)
+        field = jnp.broadcast_to(jnp.asarray(bias, states.dtype), states.shape)
+        return evidence.clamp(machine.visible_units.sample(jax.random.key(0), field))
+
+
+def complete_rows(rows: Samples) -> Samples | None:
+    """The rows without NaN; None if they are too few to stand for others."""
+    complete = rows[~np.isnan(rows).reshape(len(rows), -1).any(axis=1)]
+    return complete if len(complete) >= FEWEST_COMPLETE else None
 
 
 @eqx.filter_jit

@@ -74,7 +74,8 @@ class Units(eqx.Module):
     def base_bias(self, rows: Samples) -> HostTensor:
         """The bias of independent units whose means are those of samples `rows`.
 
-        Half a sample of each state keeps the biases of states that never occur finite.
+        Half a sample of each state keeps the biases of states that never occur finite. NaN are
+        missing values: means are over what was observed.
         """
 
     def sample_and_mean(self, key: Array, field: Array) -> tuple[Array, Array]:
@@ -88,6 +89,10 @@ class Units(eqx.Module):
     def log_density(self, state: Array, field: Array) -> Array:
         """Terms of the normalised conditional log-density ``log p(x | f)`` of a layer."""
         return state * field - self.potential(state) - self.log_partition(field)
+
+    def joined(self, mask: Array) -> Array:
+        """A mask of units that is True wherever it is for a unit that is observed together."""
+        return mask
 
     # Model files
 
@@ -152,6 +157,18 @@ class Observation(NamedTuple):
     """Whether the value of a unit is known exactly."""
     field: Array
     """What the others feel in addition."""
+
+
+def observed_rates(rows: Samples) -> tuple[HostTensor, int | np.ndarray]:
+    """The mean of each unit over the samples in which it is not NaN, and the number of these.
+
+    The mean of a unit that was never observed is 0.
+    """
+    mean = rows.mean(axis=0, dtype=np.float64)
+    if not np.isnan(mean).any():
+        return mean, len(rows)
+    n_observed = np.asarray((~np.isnan(rows)).sum(axis=0))
+    return np.nansum(rows, axis=0, dtype=np.float64) / np.maximum(n_observed, 1), n_observed
 
 
 def observed_mean(values: Array, observed: Array) -> Array:

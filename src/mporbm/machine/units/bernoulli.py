@@ -11,7 +11,16 @@ from jax.typing import DTypeLike
 
 from ...tensor.arrays import HostTensor, Samples
 from ..hash_rng import hash_bits
-from .base import HIDDEN_UNITS, SMALLEST_NOISE, UNITS, Observation, Units, log_odds, observed_mean
+from .base import (
+    HIDDEN_UNITS,
+    SMALLEST_NOISE,
+    UNITS,
+    Observation,
+    Units,
+    log_odds,
+    observed_mean,
+    observed_rates,
+)
 
 
 @UNITS.register("bernoulli")
@@ -57,8 +66,8 @@ class Bernoulli(Units):
 
     def base_bias(self, rows: Samples) -> HostTensor:
         """The log-odds of the base rates."""
-        rate = np.clip(rows.mean(axis=0, dtype=np.float64), 0.0, 1.0)
-        rate = (rate * len(rows) + 0.5) / (len(rows) + 1.0)
+        mean, number = observed_rates(rows)
+        rate = (np.clip(mean, 0.0, 1.0) * number + 0.5) / (number + 1.0)
         return np.asarray(np.log(rate) - np.log1p(-rate))
 
     def observe(self, values: Array, observed: Array, noise: Array) -> Observation:

@@ -12,7 +12,7 @@ from jax.typing import DTypeLike
 
 from ...tensor.arrays import HostTensor, Samples
 from ..hash_rng import hash_bits
-from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds
+from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds, observed_rates
 
 
 @UNITS.register("categorical")
@@ -63,14 +63,21 @@ class Categorical(Units):
 
     def base_bias(self, rows: Samples) -> HostTensor:
         """The logarithms of the frequencies."""
-        rate = np.clip(rows.mean(axis=0, dtype=np.float64), 0.0, 1.0)
-        count = (rate * len(rows) + 0.5).reshape(-1, self._size(rate.shape))
+        mean, number = observed_rates(rows)
+        rate = np.clip(mean, 0.0, 1.0)
+        count = (rate * number + 0.5).reshape(-1, self._size(rate.shape))
         frequency = count / count.sum(axis=1, keepdims=True)
         return np.asarray(np.log(frequency).reshape(rate.shape))
 
     def log_density(self, state: Array, field: Array) -> Array:
         """``<x, f> - log sum_k exp(f_k)``, one term for each group."""
         return self._groups(state * field).sum(axis=-1) - self.log_partition(field)
+
+    def joined(self, mask: Array) -> Array:
+        """A mask of whole groups: those in which it is True for any unit."""
+        groups = self._groups(mask)
+        whole = groups.any(axis=-1, keepdims=True)
+        return jnp.broadcast_to(whole, groups.shape).reshape(mask.shape)
 
     def observe(self, values: Array, observed: Array, noise: Array) -> Observation:
         """Groups whose state became, with probability `noise`, any of the others."""

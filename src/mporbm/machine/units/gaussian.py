@@ -12,7 +12,15 @@ from numpy.typing import ArrayLike
 
 from ...tensor.arrays import HostTensor, Samples
 from ...tensor.check import check_array
-from .base import HIDDEN_UNITS, SMALLEST_NOISE, UNITS, Observation, Units, observed_mean
+from .base import (
+    HIDDEN_UNITS,
+    SMALLEST_NOISE,
+    UNITS,
+    Observation,
+    Units,
+    observed_mean,
+    observed_rates,
+)
 
 
 @UNITS.register("gaussian")
@@ -92,7 +100,7 @@ class Gaussian(Units):
 
     def base_bias(self, rows: Samples) -> HostTensor:
         """The mean of the samples over the variance."""
-        return np.asarray(rows.mean(axis=0, dtype=np.float64) / np.asarray(self.variance))
+        return np.asarray(observed_rates(rows)[0] / np.asarray(self.variance))
 
     def observe(self, values: Array, observed: Array, noise: Array) -> Observation:
         """Values with normal noise of standard deviation s, `noise`.

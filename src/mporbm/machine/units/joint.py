@@ -86,6 +86,10 @@ class JointUnits(Units):
         """The terms of each part."""
         return self._each("log_density", state, field)
 
+    def joined(self, mask: Array) -> Array:
+        """The mask that each part makes of its own."""
+        return self._each("joined", mask)
+
     def base_bias(self, rows: Samples) -> HostTensor:
         """The biases of each part."""
         columns = [rows[..., a:b] for a, b in self._bounds()]
