@@ -33,6 +33,7 @@ TESTS_OF = {
     "tensor/random.py": ["tensor/test_train.py", "machine/test_coupling.py"],
     "tensor/ranks.py": ["tensor/test_truncation.py", "tensor/test_mpo.py"],
     "machine/couplings/": ["machine/test_coupling.py", "machine/test_machine.py"],
+    "machine/units/categorical.py": ["machine/test_units.py", "learning/test_zero_sum.py"],
     "machine/units/": ["machine/test_units.py", "machine/test_hidden_units.py"],
     "machine/hash_rng.py": ["machine/test_bits.py"],
     "sampling/gibbs.py": ["sampling/test_kernel.py", "sampling/test_sampling.py"],
