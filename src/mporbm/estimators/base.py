@@ -117,12 +117,12 @@ class EstimatorBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "gauge=None: expected 'canonical' with rule='centred', whose steps have a length "
                 "in W, not in its cores; the paper's rule is rule='plain'."
             )
-        is_real = given.get("hidden_units", "bernoulli") != "bernoulli"
+        is_real = given.get("hidden_units", "bernoulli") not in ("bernoulli", "categorical")
         if is_real and self.visible_units == "gaussian":
             raise ValueError(
-                f"hidden_units={given['hidden_units']!r}: expected 'bernoulli' for Gaussian "
-                f"visible units; with real ones in both layers there is a distribution only while "
-                f"W is small, and nothing keeps W so while it is learnt."
+                f"hidden_units={given['hidden_units']!r}: expected 'bernoulli' or 'categorical' "
+                f"for Gaussian visible units; with real ones in both layers there is a "
+                f"distribution only while W is small, and nothing keeps W so while it is learnt."
             )
         if isinstance(self.learning_rate, str) and self.learning_rate != "auto":
             raise ValueError(

@@ -43,9 +43,10 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` (of variance 1) for
         standardised real ones, ``"categorical"`` for values that are one-hot along the last mode.
     hidden_units
-        ``"bernoulli"``, on or off; ``"rectified"``, real from 0 on, or ``"gaussian"``, any real
-        number, both of variance 1 in a normal distribution. Real ones for visible units that are
-        not. Their feature ``"probability"`` is the mean.
+        ``"bernoulli"``, on or off; ``"categorical"``, of those along the last mode exactly one is
+        on; ``"rectified"``, real from 0 on, or ``"gaussian"``, any real number, both of variance 1
+        in a normal distribution. Real ones for visible units that are not. Their feature
+        ``"probability"`` is the mean.
     rank
         The largest rank of any bond, or one rank for every bond; ``"auto"`` is the largest up to 20
         that makes no more weights than there are samples (20 for streams and `partial_fit`). What
