@@ -29,7 +29,8 @@ ESTIMATOR_MODULES = {
     "MPSRBM": "mps",
 }
 """Where each estimator is."""
-_MODULES = {**ESTIMATOR_MODULES, **dict.fromkeys(("BitPlanes", "Binarize", "load"), "estimators")}
+_CODINGS = ("BitPlanes", "Binarize", "Alphabet")
+_MODULES = {**ESTIMATOR_MODULES, **dict.fromkeys((*_CODINGS, "load"), "estimators")}
 __all__ = [*_MODULES, *_LAYERS, "enable_compilation_cache"]
 
 
