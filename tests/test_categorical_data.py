@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-
 # Benchmarks are no part of the source distribution, tests are.
 categorical = pytest.importorskip("benchmarks.categorical")
 real_data = pytest.mark.skipif(
