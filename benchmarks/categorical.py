@@ -36,14 +36,14 @@ CASES = (
     "connect4, MPORBM 20x10, rank 10, bernoulli",
 )
 """What is measured if nothing is asked for. Other sizes, ", rectified hidden",
-", categorical hidden", ", 40 epochs", ", 200 samples a batch", ", 2 Gibbs steps" and ", step 0.5"
-can be, in this order."""
+", categorical hidden", ", 40 epochs", ", 200 samples a batch", ", 2 Gibbs steps", ", step 0.5" and
+", decay 0.001" can be, in this order."""
 CASE = re.compile(
     r"(?P<data>proteins|connect4), (?P<kind>RBM|MvRBM|TvRBM|MPORBM) (?P<hidden_shape>[0-9x]+)"
     r"(?:, rank (?P<rank>\d+))?(?P<bernoulli>, bernoulli)?"
     r"(?:, (?P<hidden_units>rectified|categorical) hidden)?(?:, (?P<n_iter>\d+) epochs)?"
     r"(?:, (?P<batch_size>\d+) samples a batch)?(?:, (?P<n_gibbs>\d+) Gibbs steps)?"
-    r"(?:, step (?P<learning_rate>[0-9.]+))?"
+    r"(?:, step (?P<learning_rate>[0-9.]+))?(?:, decay (?P<weight_decay>[0-9.]+))?"
 )
 N_ITER = {"proteins": 15, "connect4": 40}
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
@@ -71,8 +71,7 @@ def build(name: str, seed: int) -> Any:
     options |= {k: int(parts[k]) for k in ("rank", "n_iter", "batch_size", "n_gibbs") if k in parts}
     if "hidden_units" in parts:
         options["hidden_units"] = parts["hidden_units"]
-    if "learning_rate" in parts:
-        options["learning_rate"] = float(parts["learning_rate"])
+    options |= {k: float(parts[k]) for k in ("learning_rate", "weight_decay") if k in parts}
     return KINDS[parts["kind"]](**options, random_state=seed)
 
 

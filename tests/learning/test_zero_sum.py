@@ -175,3 +175,10 @@ def test_trainings_that_go_on_from_other_weights_put_them_right():
     dense.set_params(learning_rate=1e-6).partial_fit(ROWS)
     assert max(largest_sums(dense.machine_)) < 1e-5
     assert_allclose(dense.score_samples(ROWS), scores, atol=1e-3)
+
+
+@pytest.mark.parametrize("scheme", ["aop", "two-site"])
+def test_trainings_begin_with_zero_sums(scheme):
+    options = {"visible_units": "categorical", "hidden_units": "categorical", "scheme": scheme}
+    model = MPORBM((2, 2), rank=2, n_iter=0, random_state=0, **options).fit(ROWS)
+    assert max(largest_sums(model.machine_)) < 1e-5
