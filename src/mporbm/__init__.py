@@ -29,7 +29,7 @@ ESTIMATOR_MODULES = {
     "MPSRBM": "mps",
 }
 """Where each estimator is."""
-_CODINGS = ("BitPlanes", "Binarize", "Standardize")
+_CODINGS = ("BitPlanes", "Binarize", "Alphabet", "Standardize")
 _MODULES = {**ESTIMATOR_MODULES, **dict.fromkeys((*_CODINGS, "load"), "estimators")}
 __all__ = [*_MODULES, *_LAYERS, "enable_compilation_cache"]
 

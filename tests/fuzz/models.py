@@ -69,7 +69,7 @@ def relabelled(rng, content):
 
 def machines():
     """Fitted estimators of every kind, without training."""
-    from mporbm import Binarize, BitPlanes
+    from mporbm import Alphabet, Binarize, BitPlanes
     from mporbm.machine import (
         CPCoupling,
         DeepBelief,
@@ -121,6 +121,8 @@ def machines():
             estimator.coding_ = Binarize(10.0).fit(grey)
         if number == 1:
             estimator.coding_ = BitPlanes(1, shape=(3, 2)).fit(grey // 20)
+        if number == 2:
+            estimator.coding_ = Alphabet().fit(["aba"])
         yield estimator
 
 

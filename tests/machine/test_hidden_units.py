@@ -1,5 +1,7 @@
 """Machines whose hidden units are not binary: against quadrature, closed forms and autodiff."""
 
+from itertools import product
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from mporbm.learning import Batch, Parameters, gradient
 from mporbm.machine import (
     HIDDEN_UNITS,
     Bernoulli,
+    Categorical,
     DenseCoupling,
     Gaussian,
     JointUnits,
@@ -27,6 +30,8 @@ from strategies import assert_distributed, binary_states, exact_samples, random_
 UNITS = {
     "gaussian": Gaussian(0.7),
     "rectified": Rectified(),
+    "categorical": Categorical(),
+    "groups": Categorical(2),
     "joint": JointUnits((Bernoulli(), Gaussian(1.5), Rectified()), (1, 1, 2)),
 }
 by_units = pytest.mark.parametrize("name", UNITS)
@@ -66,10 +71,14 @@ def integral(unit, field):
 
 
 def minus_free_energies(machine):
-    """``-F(V)`` of all binary V, by quadrature."""
+    """``-F(V)`` of all binary V, by quadrature, or by a sum over all H."""
     w, states = np.asarray(machine.coupling.to_matrix()), binary_states((3, 2))
     b, c = np.ravel(machine.visible_bias), np.ravel(machine.hidden_bias)
     fields = states @ w + c
+    if isinstance(machine.hidden_units, Categorical):
+        size = machine.hidden_units.n_categories or machine.hidden_shape[-1]
+        hidden = np.array([np.ravel(rows) for rows in product(np.eye(size), repeat=4 // size)])
+        return states @ b + logsumexp(fields @ hidden.T, axis=1)
     terms = [
         [integral(u, f) for u, f in zip(kinds_of(machine), row, strict=True)] for row in fields
     ]
@@ -91,6 +100,9 @@ def test_energies_know_the_potential_of_hidden_units(name, rng):
     machine = machine_of(name)
     v, h = rng.integers(0, 2, (5, 3, 2)).astype(float), np.abs(rng.normal(size=(5, 4)))
     h[:, 0] = h[:, 0] > 0.5 if name == "joint" else h[:, 0]
+    if isinstance(machine.hidden_units, Categorical):
+        size = machine.hidden_units.n_categories or 4
+        h = np.eye(size)[rng.integers(size, size=(5, 4 // size))].reshape(5, 4)
     field = machine.hidden_field(v)
     density = machine.hidden_units.log_density(jnp.asarray(h), field).reshape(5, -1).sum(axis=1)
     expected = -machine.free_energy(v) + density

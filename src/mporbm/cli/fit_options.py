@@ -143,7 +143,7 @@ def choices_of(parameter: str) -> tuple[str, ...]:
 
     Registries are looked up each time, so that what a user has registered can be chosen.
     """
-    from ..estimators.base import CHOICES
+    from ..estimators.parameters import CHOICES
 
     return tuple("none" if choice is None else choice for choice in CHOICES.get(parameter, ()))
 

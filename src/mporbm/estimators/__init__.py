@@ -1,5 +1,6 @@
 """scikit-learn estimators: machines, deep stacks of them, classifiers; codings of data."""
 
+from .alphabet import Alphabet
 from .belief import DBN, MPODBN
 from .classifier import ClassRBM, MPOClassRBM
 from .coding import Binarize, BitPlanes
@@ -16,6 +17,7 @@ __all__ = [
     "MPODBN",
     "MPORBM",
     "RBM",
+    "Alphabet",
     "Binarize",
     "BitPlanes",
     "ClassRBM",

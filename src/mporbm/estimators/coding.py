@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -29,6 +29,8 @@ class Coding(TransformerMixin, BaseEstimator):
 
     sample_shape_: tuple[int, ...]
     n_features_in_: int
+    _units: ClassVar[str] = "Bernoulli"
+    """The visible units that coded samples are for."""
 
     def _fit_rows(self, X: object) -> Rows:
         """X as flat rows, whose shape and type are kept."""
@@ -84,7 +86,7 @@ class Coding(TransformerMixin, BaseEstimator):
             if not (low >= -LEEWAY and high <= 1.0 + LEEWAY):
                 raise ValueError(
                     f"X: expected bits, or probabilities from 0 to 1, got {low:g} to {high:g}; "
-                    f"pass what a machine of Bernoulli units gives."
+                    f"pass what a machine of {self._units} units gives."
                 )
             return function(block)
 

@@ -19,6 +19,7 @@ from ..registry import Registry
 from ..tensor.arrays import DType
 from ..tensor.check import check_integer, check_real, check_shape
 from ..training import FileFormatError, safetensors_io
+from .alphabet import Alphabet
 from .base import EstimatorBase, generator_of, plain
 from .coding import Binarize, BitPlanes, Coding
 from .scaling import Standardize
@@ -28,13 +29,18 @@ MOST_MACHINES = 256
 """The most machines of a deep model; one of L layers has up to 2 L - 1."""
 MOST_MODES = 64
 """The most axes of an array in NumPy."""
-FITTED_CODING = ("sample_shape_", "n_features_in_", "shape_", "threshold_", "low_", "high_")
+FITTED_CODING = (
+    *("sample_shape_", "n_features_in_", "shape_"),
+    *("threshold_", "low_", "high_"),
+    *("alphabet_", "is_text_"),
+)
 """What codings learn and files keep."""
 REAL_TYPE = re.compile(r"bool|u?int\d{1,2}|float\d{1,3}|[<>|=][biuf]\d{1,2}")
 LABEL_TYPE = re.compile(rf"object|{REAL_TYPE.pattern}|[<>|=]U\d{{1,4}}")
 """Types that NumPy has names for; it would take others, of any size."""
 BEFORE = {"hidden_units": "bernoulli", "standardize": False}
 """What parameters were before files had them."""
+SYMBOL_TYPE = re.compile(r"u?int\d{1,2}|[<>|=][iu]\d|[<>|=]U\d{1,2}")
 ESTIMATORS: Registry[EstimatorBase] = Registry()
 """The classes that files can hold, by name."""
 
@@ -279,17 +285,25 @@ def _saved_coding(coding: Coding | None) -> dict[str, object] | None:
 
 
 def _coding(saved: object, n_units: int) -> Coding:
-    """Fit a coding to a sample of zeros, of the shape and type that the saved one had."""
+    """Build a coding; one of numbers by a sample of zeros, of the shape and type it had."""
     kinds: dict[str, type[Coding]] = {"BitPlanes": BitPlanes, "Binarize": Binarize}
     table = _table(saved)
-    coding = kinds[table["class"]](**_parameters(table["parameters"]))
-    fitted = _table(table["fitted"])
+    parameters, fitted = _parameters(table["parameters"]), _table(table["fitted"])
     if len(fitted["sample_shape_"]) > MOST_MODES:
         raise ValueError("a coding of more modes than arrays have")
     shape = check_shape("sample_shape_", fitted["sample_shape_"])
-    n_coded = math.prod(shape) * check_integer("n_bits", getattr(coding, "n_bits", 1))
+    if table["class"] == "Alphabet":
+        dtype = _dtype(SYMBOL_TYPE, table["dtype"])
+        coding: Coding = Alphabet.from_header(parameters, fitted, dtype)
+        n_values = len(fitted["alphabet_"])
+    else:
+        coding = kinds[table["class"]](**parameters)
+        n_values = check_integer("n_bits", getattr(coding, "n_bits", 1))
+    n_coded = math.prod(shape) * n_values
     if n_coded != n_units or fitted["n_features_in_"] != math.prod(shape):
         raise ValueError(f"a coding with {n_coded} units")
+    if isinstance(coding, Alphabet):
+        return coding
     coding.fit(np.zeros((1, *shape), _dtype(REAL_TYPE, table["dtype"])))
     if isinstance(coding, BitPlanes) and list(coding.shape_) != fitted["shape_"]:
         raise ValueError(f"a coding of shape {coding.shape_}")

@@ -43,8 +43,9 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         ``"bernoulli"`` for binary values and probabilities, ``"gaussian"`` for real ones,
         ``"categorical"`` for values that are one-hot along the last mode.
     hidden_units
-        ``"bernoulli"``, on or off; ``"rectified"``, real from 0 on, or ``"gaussian"``, any real
-        number, both of variance 1 in a normal distribution. ``"auto"`` is Gaussian for Gaussian
+        ``"bernoulli"``, on or off; ``"categorical"``, of those along the last mode exactly one is
+        on; ``"rectified"``, real from 0 on, or ``"gaussian"``, any real number, both of variance 1
+        in a normal distribution. ``"auto"`` is Gaussian for Gaussian
         visible units, and Bernoulli for others. Where both layers are Gaussian the machine is a
         factor model: variances of the data's units are learnt, and learning
         (`mporbm.learning.MaximumLikelihood`), likelihood, completion and samples are exact;

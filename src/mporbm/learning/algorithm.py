@@ -24,6 +24,7 @@ from .gradient import Batch, GradientInfo, Objective, Parameters, Planned, norm,
 from .monitor import StepInfo, combine_infos
 from .negative_phases import NegativePhase
 from .rule import Rates, UpdateRule
+from .zero_sum import zero_sum_machine, zero_sum_step
 
 
 class LearningState(eqx.Module):
@@ -53,6 +54,7 @@ class Scheme(eqx.Module):
         self, key: Array, algorithm: "Algorithm", machine: PyTree, n_chains: int
     ) -> LearningState:
         """Lines 1-3: no velocity yet, fresh chains."""
+        machine = zero_sum_machine(machine)
         rule, coupling = algorithm.rule, machine.coupling
         has_former = rule.gauge and rule.has_momentum
         former = (coupling,) * len(coupling.factors) if has_former else ()
@@ -108,6 +110,7 @@ class Algorithm(eqx.Module):
         chains, ascent, info = self.gradient(key, state.chains, data, planned)
         step_info = StepInfo(norm(ascent), info.largest_field)
         ascent, rates = centre_step(self.rule, planned, ascent, state.centre, rates)
+        ascent = zero_sum_step(planned, ascent)
         machine, velocity, former = ascend(self.rule, state, ascent, rates, moved)
         machine, centre = settle(machine, state.machine.coupling, state.centre, info)
         return LearningState(machine, velocity, former, chains, centre), step_info

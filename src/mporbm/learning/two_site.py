@@ -16,6 +16,7 @@ from .gradient import Batch, Parameters, n_factors, norm, plan_update
 from .monitor import StepInfo, combine_infos
 from .rule import Rates
 from .schemes import SCHEMES
+from .zero_sum import zero_sum_machine, zero_sum_step
 
 
 @SCHEMES.register("two-site")
@@ -54,6 +55,7 @@ class TwoSite(Scheme):
         self, key: Array, algorithm: Algorithm, machine: Machine, n_chains: int
     ) -> LearningState:
         """Bring cores, with room for the largest ranks, into right-canonical form."""
+        machine = zero_sum_machine(machine)
         mpo = _mpo(machine)
         if mpo.n_cores == 1:
             return super().init(key, algorithm, machine, n_chains)
@@ -104,6 +106,7 @@ def _update_bond(
     chains, ascent, info = algorithm.gradient(key, state.chains, data, planned)
     step_info = StepInfo(norm(ascent), info.largest_field)
     ascent, rates = centre_step(rule, planned, ascent, state.centre, rates)
+    ascent = zero_sum_step(planned, ascent)
 
     rate = rates.coupling / (1.0 - rule.momentum)
     step = (rate * ascent.factors[k]).astype(pair.dtype)

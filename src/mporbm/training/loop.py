@@ -82,7 +82,7 @@ class Training:
         self.key = _own_key(jax.random.key(seed))
         self.state = _init(algorithm, self.key, machine, config.batch_size)
         averages = algorithm.rule.centred and algorithm.scheme.can_average
-        self.average = Average.begin(machine) if averages else None
+        self.average = Average.begin(self.state.machine) if averages else None
         if continued is not None and _alike(continued, (self.state, self.average)):
             self.state, self.average = continued
         self.progress = progress or checkpoint.Progress()

@@ -94,6 +94,14 @@ class Units(eqx.Module):
         """A mask of units that is True wherever it is for a unit that is observed together."""
         return mask
 
+    def zero_sum(self, array: Array, axis: int, shape: tuple[int, ...]) -> Array:
+        """What units feel of weights or biases, which lie along an axis; here all there is.
+
+        `shape` is that of the layer. The axis stands for the last mode of the layer, or for that
+        merged with modes before it.
+        """
+        return array
+
     # Model files
 
     def file_arrays(self) -> dict[str, Array]:

@@ -12,10 +12,19 @@ from jax.typing import DTypeLike
 
 from ...tensor.arrays import HostTensor, Samples
 from ..hash_rng import hash_bits
-from .base import SMALLEST_NOISE, UNITS, Observation, Units, log_odds, observed_rates
+from .base import (
+    HIDDEN_UNITS,
+    SMALLEST_NOISE,
+    UNITS,
+    Observation,
+    Units,
+    log_odds,
+    observed_rates,
+)
 
 
 @UNITS.register("categorical")
+@HIDDEN_UNITS.register("categorical")
 class Categorical(Units):
     """Groups of K units along the last axis, one-hot: ``p(x_k = 1) = softmax(f)_k``.
 
@@ -78,6 +87,16 @@ class Categorical(Units):
         groups = self._groups(mask)
         whole = groups.any(axis=-1, keepdims=True)
         return jnp.broadcast_to(whole, groups.shape).reshape(mask.shape)
+
+    def zero_sum(self, array: Array, axis: int, shape: tuple[int, ...]) -> Array:
+        """An array less its mean over each group: exactly one unit of a group is on.
+
+        What is the same for all units of a group therefore adds the same to every energy.
+        """
+        last = jnp.moveaxis(array, axis, -1)
+        groups = last.reshape(*last.shape[:-1], -1, self._size(shape))
+        rest = groups - groups.mean(axis=-1, keepdims=True)
+        return jnp.moveaxis(rest.reshape(last.shape), -1, axis)
 
     def observe(self, values: Array, observed: Array, noise: Array) -> Observation:
         """Groups whose state became, with probability `noise`, any of the others."""

@@ -58,6 +58,10 @@ class Copies(Units):
         """Every copy has the value."""
         return self.n_copies * values
 
+    def zero_sum(self, array: Array, axis: int, shape: tuple[int, ...]) -> Array:
+        """What the unit feels of weights or biases."""
+        return self.unit.zero_sum(array, axis, shape)
+
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Raise an error if the unit cannot be that of a layer of this shape."""
         self.unit.check_shape(name, shape)
