@@ -176,7 +176,7 @@ def imputation_test(
     if own in functions:
         raise ValueError(f"baselines: expected other names than {own!r}, that of the estimator.")
     if standardize:
-        functions = {name: _standardized(method) for name, method in functions.items()}
+        functions = {name: in_deviations(method) for name, method in functions.items()}
     splits = make_splits(
         _check_samples(X, units),
         share=share,
@@ -275,7 +275,7 @@ def _scores(
     return scores
 
 
-def _standardized(method: Baseline) -> Baseline:
+def in_deviations(method: Baseline) -> Baseline:
     """Let a method see samples in standard deviations of each unit from its mean in training."""
 
     def complete(train: Array, test: Array, seed: int) -> Completion:
