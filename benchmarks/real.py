@@ -10,7 +10,8 @@ Everything that is chosen is chosen on validation data. Rows:
   what is left is learnt from and completed at once.
 * ``pines`` and ``pines, random``: 5x5 patches of 200 bands around the labelled pixels of Indian
   Pines; accuracy of a logistic regression on 64 features. Folds are blocks of pixels, and training
-  patches that overlap test patches are left out; or they are random pixels, whose patches overlap.
+  patches that overlap test patches are left out; or a random fifth of the pixels is learnt from,
+  and all others are the test, whose patches overlap theirs.
 * ``hole``: the middle 8x8 of 16x16 colour patches of photographs. Each photograph is the test once.
 * ``noise``: the same patches with Gaussian noise of 25 of 255, cleaned.
 

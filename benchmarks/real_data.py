@@ -65,7 +65,11 @@ def load_pines() -> Pixels:
 def pixel_folds(
     pixels: Pixels, n_splits: int, disjoint: bool
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Split pixels into training and test: random ones, or blocks whose patches do not overlap."""
+    """Split pixels into training and test.
+
+    Disjoint ones learn from all blocks but those of a fold, without patches that overlap its own.
+    Random ones learn from a fold of single pixels and test all others, whose patches overlap.
+    """
     rng = np.random.default_rng(0)
     if disjoint:
         numbers = pixels.places // BLOCK
@@ -83,7 +87,7 @@ def pixel_folds(
                 seen[row : row + 4 * REACH + 1, column : column + 4 * REACH + 1] = True
             # A patch of training is left out if its middle is within 4 pixels of a middle of test.
             train = train[~seen[tuple((pixels.places[train] + 2 * REACH).T)]]
-        found.append((train, test))
+        found.append((train, test) if disjoint else (test, train))
     return found
 
 

@@ -18,9 +18,9 @@ from mporbm.evaluation.baselines import Baseline, complete_by_neighbours, unit_m
 from mporbm.evaluation.holes import make_splits
 
 Rows = NDArray[Any]
-N_EM = 30
+N_EM = 15
 """Rounds of expectation maximisation where training samples have holes."""
-N_FACTOR_STEPS = 1000
+N_FACTOR_STEPS = 300
 LEAST_NOISE = 1e-6
 """The smallest variance of a unit that factors do not explain, in that of the unit."""
 
@@ -33,22 +33,19 @@ class Gaussian(NamedTuple):
 
     def complete(self, samples: Rows) -> tuple[Rows, Rows]:
         """Fill each NaN with its conditional mean; also give its standard deviation."""
-        rows = samples.reshape(len(samples), -1)
+        filled, deviation, _ = self.filled(samples.reshape(len(samples), -1))
+        return filled.reshape(samples.shape), deviation.reshape(samples.shape)
+
+    def filled(self, rows: Rows) -> tuple[Rows, Rows, Rows]:
+        """Fill flat samples, with standard deviations and the sum of conditional covariances."""
         filled, deviation = rows.copy(), np.zeros_like(rows)
+        added = np.zeros_like(self.covariance)
         for chosen, holes, gain, left in self._conditionals(rows):
             known = rows[np.ix_(chosen, ~holes)] - self.mean[~holes]
             filled[np.ix_(chosen, holes)] = self.mean[holes] + known @ gain.T
             deviation[np.ix_(chosen, holes)] = np.sqrt(np.maximum(np.diag(left), 0.0))
-        return filled.reshape(samples.shape), deviation.reshape(samples.shape)
-
-    def expected(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Compute the expected mean and covariance of flat samples, holes integrated out."""
-        filled, _ = self.complete(rows)
-        added = np.zeros_like(self.covariance)
-        for chosen, holes, _, left in self._conditionals(rows):
             added[np.ix_(holes, holes)] += len(chosen) * left
-        mean = filled.mean(axis=0)
-        return mean, ((filled - mean).T @ (filled - mean) + added) / len(rows)
+        return filled, deviation, added
 
     def _conditionals(self, rows: Rows) -> list[tuple[Rows, Rows, Rows, Rows]]:
         """List patterns of holes: whose they are, themselves, gain, and covariance that is left."""
@@ -83,8 +80,10 @@ def fit_gaussian(train: Rows, estimate: Estimate) -> Gaussian:
     mean, deviation = unit_moments(rows)
     found = Gaussian(mean, np.diag(deviation**2))
     for _ in range(N_EM if np.isnan(rows).any() else 1):
-        mean, expected = found.expected(rows)
-        found = Gaussian(mean, estimate(expected, found.complete(rows)[0]))
+        filled, _, added = found.filled(rows)
+        mean = filled.mean(axis=0)
+        expected = ((filled - mean).T @ (filled - mean) + added) / len(rows)
+        found = Gaussian(mean, estimate(expected, filled))
     return found
 
 
@@ -112,7 +111,7 @@ def factors(rank: int) -> Estimate:
             found = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:] - 1.0, 0.0))
             loadings = root[:, None] * found
             noise = np.maximum(variances - (loadings**2).sum(axis=1), LEAST_NOISE * variances)
-            if np.abs(np.log(noise / before)).max() < 1e-4:
+            if np.abs(np.log(noise / before)).max() < 1e-3:
                 break
         return np.asarray(loadings @ loadings.T + np.diag(noise))
 
@@ -132,7 +131,7 @@ def by_components(rank: int) -> Baseline:
         mean, _ = unit_moments(rows)
         holes = np.isnan(rows)
         filled, components = np.where(holes, 0.0, rows - mean), np.empty(0)
-        for _ in range(10 * N_EM if holes.any() else 1):
+        for _ in range(100 if holes.any() else 1):
             left, values, right = np.linalg.svd(filled, full_matrices=False)
             components = right[:rank]
             if holes.any():
