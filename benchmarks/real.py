@@ -24,10 +24,10 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from real_data import (
+    Photographs,
     Pixels,
     UnavailableError,
     load_kinetic,
@@ -78,7 +78,6 @@ COMPONENTS = (16, 32, 48, 64, 96, 128, 192, 256)
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)
 N_FEATURES = 64
 SHARE = 0.2
-N_PATCHES = 4000
 NOISE = 25.0 / 255.0
 Task = Callable[[Scores, int, bool], None]
 """Fills in scores, in so many splits, with machines or without."""
@@ -258,34 +257,13 @@ def _accuracy(features: Rows, classes: Rows, train: Rows, test: Rows) -> float:
 # Photographs
 
 
-class Photographs(NamedTuple):
-    """Patches of all photographs but two to learn from, of one to choose by, and of one to test."""
-
-    train: Rows
-    held_out: Rows
-    test: Rows
-
-
-def _photographs(n_splits: int) -> list[Photographs]:
-    patches = load_photographs(N_PATCHES)
-    numbers = range(len(patches))
-    return [
-        Photographs(
-            np.concatenate([patches[n] for n in numbers if n not in (k, (k + 1) % len(patches))]),
-            patches[(k + 1) % len(patches)],
-            patches[k],
-        )
-        for k in list(numbers)[:n_splits]
-    ]
-
-
 def _decibels(answer: Rows, truth: Rows) -> dict[str, float]:
     """Of the mean squared error of all patches, where 1 is the largest value."""
     return {"PSNR": -10.0 * np.log10(np.mean((answer - truth) ** 2))}
 
 
 def hole(scores: Scores, n_splits: int, with_machines: bool) -> None:
-    for data in _photographs(n_splits):
+    for data in load_photographs(n_splits):
         _inpainted(scores, data, with_machines)
 
 
@@ -329,7 +307,7 @@ def _inpainted(scores: Scores, data: Photographs, with_machines: bool) -> None:
 
 
 def noise(scores: Scores, n_splits: int, with_machines: bool) -> None:
-    for data in _photographs(n_splits):
+    for data in load_photographs(n_splits):
         _denoised(scores, data, with_machines)
 
 

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 Rows = NDArray[Any]
 PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "rocket", "stereo_motorcycle")
 """Colour photographs that scikit-image brings along: no other is loaded, and nothing is fetched."""
+N_PATCHES = 4000
+"""How many patches of each photograph there are."""
 PATCH = 16
 """The side of a patch of a photograph."""
 REACH = 2
@@ -91,8 +93,29 @@ def pixel_folds(
     return found
 
 
-def load_photographs(n_patches: int) -> list[Rows]:
-    """Load random patches (n_patches, 16, 16, 3) of each photograph, from 0 to 1."""
+class Photographs(NamedTuple):
+    """Patches (n, 16, 16, 3), from 0 to 1, of photographs to learn from, choose by, and test."""
+
+    train: Rows
+    held_out: Rows
+    test: Rows
+
+
+def load_photographs(n_splits: int) -> list[Photographs]:
+    """Load random patches; each photograph is the test once, and the next one is chosen by."""
+    patches = _patches()
+    n = len(patches)
+    return [
+        Photographs(
+            np.concatenate([patches[m] for m in range(n) if m not in (k, (k + 1) % n)]),
+            patches[(k + 1) % n],
+            patches[k],
+        )
+        for k in range(min(n_splits, n))
+    ]
+
+
+def _patches() -> list[Rows]:
     try:
         from skimage import data
     except ModuleNotFoundError as error:
@@ -104,7 +127,7 @@ def load_photographs(n_patches: int) -> list[Rows]:
         except (OSError, ModuleNotFoundError) as error:
             raise UnavailableError(f"{name} is not there: {error}") from None
         image = np.asarray(image[0] if isinstance(image, tuple) else image)
-        corners = [rng.integers(side - PATCH + 1, size=n_patches) for side in image.shape[:2]]
+        corners = [rng.integers(side - PATCH + 1, size=N_PATCHES) for side in image.shape[:2]]
         around = np.arange(PATCH)
         rows, columns = (corner[:, None] + around for corner in corners)
         found.append(image[rows[:, :, None], columns[:, None, :]] / 255.0)
