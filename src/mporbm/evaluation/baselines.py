@@ -14,8 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 Array = np.ndarray
 Completion = Array | tuple[Array, Array]
 Baseline = Callable[[Array, Array, int], Completion]
-CP_RANKS = (1, 2, 3, 4, 6, 8, 12, 16, 20)
-"""The ranks that masked CP chooses from; it stops at the second that is no better."""
+CP_RANKS = (1, 2, 3, 4, 6, 8, 12, 20, 30)
+"""The ranks that masked CP chooses from, the smallest first."""
+PATIENCE = 3
+"""How many ranks in a row may be no better until no larger one is tried."""
 CP_RIDGES = (0.1, 3.0)
 """The weights of the squared factors of CP to choose from; the known cells have variance 1."""
 MOST_PREDICTORS = 200
@@ -79,7 +81,9 @@ def complete_by_cp(
     rows = rng.permutation(len(train))[: max(len(train) // 5, 1)]
     hidden = np.zeros(both.shape, bool)
     hidden[rows] = rng.random((len(rows), *both.shape[1:])) < share
-    rank, ridge = choose_cp(both, hidden & ~np.isnan(both), ranks, seed=seed)
+    # A rank of as many as there are units makes any samples at all.
+    useful = [rank for rank in ranks if rank <= max(train[0].size, min(ranks))]
+    rank, ridge = choose_cp(both, hidden & ~np.isnan(both), useful, seed=seed)
     found = from_factors(masked_cp(both, rank, ridge=ridge, seed=seed))[len(train) :]
     return np.where(np.isnan(test), found * scale + mean, test)
 
@@ -103,7 +107,7 @@ def choose_cp(
             smallest = min(smallest, error)
             if error < least:
                 best, least = (rank, ridge), error
-            if n_worse == 2:
+            if n_worse == PATIENCE:
                 break
     return best
 
