@@ -117,7 +117,7 @@ def masked_cp(
     rank: int,
     *,
     ridge: float = CP_RIDGES[0],
-    n_iter: int = 200,
+    n_iter: int = 100,
     tolerance: float = 1e-4,
     seed: int = 0,
 ) -> list[Array]:
@@ -141,11 +141,13 @@ def masked_cp(
     masks, rows = ([_unfolded(a, k) for k in modes] for a in (known.astype(np.float64), values))
     factors = [rng.normal(size=(size, rank)) / np.sqrt(rank) for size in tensor.shape]
     square, before = float(np.sum(values**2)), np.inf
+    upper, lower = np.triu_indices(rank)
     for _ in range(n_iter):
         for k in modes:
             others = _khatri_rao([factors[j] for j in modes if j != k])
-            products = (others[:, :, None] * others[:, None, :]).reshape(len(others), -1)
-            grams = (masks[k] @ products).reshape(-1, rank, rank)
+            grams = np.empty((tensor.shape[k], rank, rank))
+            grams[:, upper, lower] = masks[k] @ (others[:, upper] * others[:, lower])
+            grams[:, lower, upper] = grams[:, upper, lower]
             targets = rows[k] @ others
             solved = np.linalg.solve(grams + ridge * np.eye(rank), targets[..., None])
             factors[k] = solved[..., 0]
