@@ -24,7 +24,7 @@ class Scores(dict[str, dict[str, list[float]]]):
         try:
             found = measure()
         except ValueError as error:
-            self.skipped[name] = str(error)
+            self.skipped[name] = " ".join(str(error).split())
             return
         seconds = time.perf_counter() - started
         for key, value in {**found, "seconds": seconds}.items():

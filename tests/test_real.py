@@ -109,7 +109,7 @@ def test_scores_are_a_table(load):
     scores = module.Scores()
 
     def refused():
-        raise ValueError("no holes, please")
+        raise ValueError("no holes,\n please")
 
     for value in (1.0, 3.0):
         scores.add("one", lambda value=value: {"rmse": value})
