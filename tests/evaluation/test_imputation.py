@@ -166,7 +166,8 @@ def test_baselines_are_those_of_scikit_learn(training_share):
     found = measure_methods(baselines.BASELINES, splits)
     for number, split in enumerate(splits):
         train, test = (part.reshape(len(part), 6) for part in (split.train, split.test))
-        regressions = IterativeImputer(max_iter=10, tol=0.0, random_state=split.seed)
+        bounds = {"min_value": np.nanmin(train, axis=0), "max_value": np.nanmax(train, axis=0)}
+        regressions = IterativeImputer(max_iter=10, tol=0.0, random_state=split.seed, **bounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             regressions.fit(train)
