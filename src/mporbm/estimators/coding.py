@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..tensor.arrays import Samples
 from ..tensor.check import check_integer, check_real, check_shape
-from ..training.rows import MOST_BITS, PackedBits, file_behind
+from ..training.rows import MOST_BITS, CodedRows, PackedBits, file_behind
 from . import inputs
 from .inputs import Rows
 
@@ -172,7 +172,7 @@ class BitPlanes(Coding):
         or flattened. Unsigned integers in memory-mapped files stay there, but for Gray code.
         """
         codes = self._codes(self._rows(X))
-        assert not isinstance(codes, PackedBits), "codes are whole numbers"
+        assert not isinstance(codes, (PackedBits, CodedRows)), "codes are whole numbers"
         return PackedBits(codes, self.n_bits, self.shape_, self.gray)
 
     def inverse_transform(self, X: object) -> Samples:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from ..tensor import MPSBatch
 from ..tensor.check import check_shape
 from ..training import devices as team
-from ..training.rows import PackedBits, StoredRows, file_behind, is_zarr, release
+from ..training.rows import CodedRows, PackedBits, StoredRows, file_behind, is_zarr, release
 from ..training.sources import BLOCK_BYTES
 
 LARGEST_UNSCALED = 127.0
@@ -27,7 +27,7 @@ REPLACE = (
     "mask"
 )
 """What to do with NaN that nobody takes."""
-Rows = np.ndarray | PackedBits | StoredRows
+Rows = np.ndarray | PackedBits | StoredRows | CodedRows
 """Samples one along the first axis: in memory, memory-mapped, packed or stored."""
 Stream = Iterable[ArrayLike] | Callable[[], Iterable[ArrayLike]]
 """An iterator over arrays of samples, or a function that makes one."""

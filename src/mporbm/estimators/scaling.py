@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float
@@ -80,8 +80,7 @@ class Standardize(Coding):
     def coded(self, rows: Rows) -> Rows:
         """Standardise checked samples."""
         lazy = CodedRows(rows, self._standard)
-        # Not an array, but all that is asked of one here.
-        return lazy.unpacked() if file_behind(rows) is None else cast("Rows", lazy)
+        return lazy.unpacked() if file_behind(rows) is None else lazy
 
     def inverse_transform(self, X: ArrayLike) -> Samples:
         """Give values their mean and their scale back: ``(n, *sample_shape_)``."""

@@ -23,9 +23,6 @@ from jax import Array
 from .machine import Machine
 from .units import Gaussian, Units
 
-ROWS_AT_ONCE = 8
-"""Samples of which other units are known whose K are factorised together."""
-
 
 def is_gaussian(model: object) -> TypeGuard[Machine]:
     """Whether a model is a machine of two Gaussian layers."""
@@ -101,7 +98,8 @@ def given(
             return log_root, square[0], hidden[0], spread
 
         rows = free, pull, noise
-        found: tuple[Array, ...] = jax.lax.map(one, rows, batch_size=ROWS_AT_ONCE)
+        # One after the other: XLA can wait forever for a batch of factorisations in a loop.
+        found: tuple[Array, ...] = jax.lax.map(one, rows)
         return found
 
     is_shared = (free == free[0]).all()

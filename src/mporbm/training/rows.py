@@ -238,12 +238,19 @@ class CodedRows(SampleArray):
     rows
         The samples as they are stored.
     code
-        What makes numbers of a block of them, of the same shape.
+        What makes numbers of a block of them.
+    shape
+        The shape of a coded sample; by default that of a stored one.
     """
 
-    def __init__(self, rows: "Stored | PackedBits", code: Callable[[np.ndarray], np.ndarray]):
+    def __init__(
+        self,
+        rows: "Stored | PackedBits",
+        code: Callable[[np.ndarray], np.ndarray],
+        shape: tuple[int, ...] | None = None,
+    ):
         self.base, self.code = rows, code
-        self.sample_shape = tuple(rows.shape[1:])
+        self.sample_shape = tuple(rows.shape[1:]) if shape is None else shape
         self.dtype: DType = np.dtype(np.float64)
 
     @property
@@ -258,6 +265,11 @@ class CodedRows(SampleArray):
 
     def __getitem__(self, chosen: Chosen) -> np.ndarray:
         return self.code(np.asarray(self.base[chosen]))
+
+    def reshape(self, *shape: int | Sequence[int]) -> "CodedRows":
+        """The same samples with modes of other sizes; their number may be given as -1."""
+        sample_shape = self._reshaped(shape)
+        return CodedRows(self, lambda block: block.reshape(-1, *sample_shape), sample_shape)
 
     def unpacked(self) -> np.ndarray:
         """All samples in memory."""
