@@ -36,7 +36,7 @@ from real_data import (
     load_serology,
     pixel_folds,
 )
-from real_machines import Standardized, machines
+from real_machines import Chosen, machines
 from real_methods import (
     Estimate,
     Rows,
@@ -139,7 +139,7 @@ def _likelihoods(scores: Scores, split: Split, with_machines: bool) -> None:
     scores.add("FactorAnalysis, 20 factors", lambda: nats(factors(20)))
     scores.add("FactorAnalysis, chosen", lambda: nats(factors(max(RANKS, key=held_out))))
 
-    def learnt(machine: Standardized) -> dict[str, float]:
+    def learnt(machine: Chosen) -> dict[str, float]:
         return {"nats": machine.fit(train).score_samples(test).mean()}
 
     for name, machine in machines("serology").items() if with_machines else ():
@@ -200,7 +200,7 @@ def _filled(scores: Scores, tensor: Rows, hidden: Rows, seed: int, with_machines
         lambda: errors(cp(shown / overall, *KINETIC_RANKS) * overall),
     )
 
-    def learnt(machine: Standardized) -> dict[str, float]:
+    def learnt(machine: Chosen) -> dict[str, float]:
         return errors(completion_by(machine)(shown, shown, seed)[0])
 
     for name, machine in machines("kinetic").items() if with_machines else ():
@@ -230,7 +230,7 @@ def _classified(
         model = PCA(N_FEATURES, svd_solver="randomized", random_state=0)
         return accuracy(model.fit(standardized[train]).transform(standardized))
 
-    def learnt(machine: Standardized) -> dict[str, float]:
+    def learnt(machine: Chosen) -> dict[str, float]:
         whole = pixels.patches.astype(np.float64)
         return accuracy(machine.fit(whole[train]).transform(whole))
 
@@ -300,7 +300,7 @@ def _inpainted(scores: Scores, data: Photographs, with_machines: bool) -> None:
     shown = np.where(inside, np.nan, data.test)
     both = np.concatenate([data.train, data.held_out])
 
-    def learnt(machine: Standardized) -> dict[str, float]:
+    def learnt(machine: Chosen) -> dict[str, float]:
         filled, _ = machine.fit(both).complete(shown, return_std=True, random_state=0)
         return _decibels(filled[:, inside], truth)
 
@@ -345,7 +345,7 @@ def _denoised(scores: Scores, data: Photographs, with_machines: bool) -> None:
     )
     scores.add("full Gaussian (Wiener filter)", lambda: _decibels(wiener(), data.test))
 
-    def learnt(machine: Standardized) -> dict[str, float]:
+    def learnt(machine: Chosen) -> dict[str, float]:
         return _decibels(machine.fit(whole).denoise(noisy, NOISE, random_state=0), data.test)
 
     for name, machine in machines("photographs").items() if with_machines else ():
@@ -371,6 +371,7 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"of {'; '.join(TASKS)}")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--machines", action="store_true", help="train machines, too")
+    parser.add_argument("--only", help="methods whose name has this in it; others stay as they are")
     parser.add_argument("--out", type=Path, help="a JSON file; other tasks in it are kept")
     asked = parser.parse_args()
     if unknown := [task for task in asked.tasks if task not in TASKS]:
@@ -379,14 +380,15 @@ def main() -> None:
     if asked.out is not None and asked.out.exists():
         results = json.loads(asked.out.read_text(encoding="utf-8"))
     for task in asked.tasks or TASKS:
-        scores = Scores()
+        scores = Scores(asked.only)
         try:
             TASKS[task](scores, asked.splits, asked.machines)
         except UnavailableError as error:
             print(f"{task}: skipped, because {error}.\n", flush=True)
             continue
         print(table(task, scores) + "\n", flush=True)
-        results[task] = {"methods": scores, "skipped": scores.skipped}
+        known = results.get(task, {"methods": {}, "skipped": {}}) if asked.only else {"methods": {}}
+        results[task] = {"methods": known["methods"] | scores, "skipped": scores.skipped}
         if asked.out is not None:
             asked.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -13,12 +13,13 @@ Measure = Callable[[], dict[str, float]]
 class Scores(dict[str, dict[str, list[float]]]):
     """For each method its measures: a value for each split."""
 
-    def __init__(self) -> None:
+    def __init__(self, only: str | None = None) -> None:
         self.skipped: dict[str, str] = {}
+        self.only = only or ""
 
     def add(self, name: str, measure: Measure) -> None:
         """Keep what a method measures in a split, and its seconds, or why it cannot take part."""
-        if name in self.skipped:
+        if name in self.skipped or self.only not in name:
             return
         started = time.perf_counter()
         try:

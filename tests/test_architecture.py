@@ -88,8 +88,11 @@ def test_no_module_is_long():
 
 
 def test_the_wheel_does_not_grow():
-    """To be lowered with every part that becomes simpler; 15,000 lines are the aim."""
-    assert sum(map(n_lines, MODULES)) < 20_900
+    """To be lowered with every part that becomes simpler; 15,000 lines are the aim.
+
+    Real-valued, categorical and incomplete data, and what they are compared with, have 2,800.
+    """
+    assert sum(map(n_lines, MODULES)) < 23_700
 
 
 def test_types_are_known():

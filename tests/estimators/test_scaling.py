@@ -120,3 +120,24 @@ def test_streams_learn_what_arrays_teach():
     whole = RBM(2, **options).fit(rows)
     stream = RBM(2, **options).fit(lambda: iter(np.array_split(rows, 3)))
     assert abs(whole.score(rows) - stream.score(rows)) < 0.02
+
+
+@pytest.mark.parametrize("hidden", ["bernoulli", "gaussian"])
+def test_noise_is_that_of_the_data(hidden, rng):
+    """One noise on all units, whatever the scale of each, is found and cleaned away."""
+    loadings = rng.normal(size=(3, 12)) * np.tile([1.0, 5.0, 20.0], 4)
+    rows = (rng.normal(size=(3000, 3)) @ loadings + 0.1 * rng.normal(size=(3000, 12))) + 50.0
+    options = {"visible_units": "gaussian", "n_iter": 15, "random_state": 0}
+    model = RBM(3, hidden_units=hidden, **options).fit(rows)
+    noisy = rows[:800] + 2.0 * rng.normal(size=(800, 12))
+    if hidden == "gaussian":
+        # Binary units leave much of the data to noise.
+        assert abs(model.estimate_noise(noisy) - 2.0) < 0.2
+    clean = model.denoise(noisy, 2.0, n_gibbs=50, random_state=0)
+    before, after = (np.mean((found - rows[:800]) ** 2) for found in (noisy, clean))
+    assert after < (0.5 if hidden == "gaussian" else 1.0) * before
+    if hidden == "gaussian":
+        covariance = np.cov(rows.T)
+        gain = covariance @ np.linalg.inv(covariance + 4.0 * np.eye(12))
+        wiener = rows.mean(axis=0) + (noisy - rows.mean(axis=0)) @ gain.T
+        assert np.sqrt(np.mean((clean - wiener) ** 2)) < 0.2

@@ -227,6 +227,8 @@ def posterior(
 
 
 @compiled
-def noise_level(machine: Model, batch: Observed, key: RandomKey) -> Float[Array, ""]:
-    """The noise that explains a batch best."""
-    return evidence.estimate_noise(key, machine, *batch)
+def noise_level(
+    machine: Model, batch: Observed, key: RandomKey, scale: Float[Array, "..."]
+) -> Float[Array, ""]:
+    """The noise that explains a batch best, of units multiplied by a scale."""
+    return evidence.estimate_noise(key, machine, *batch, scale)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import jax
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..precision import converted, double_precision
 from ..tensor.arrays import HostTensor, Samples
 from ..tensor.check import check_choice, check_integer, check_real
 from . import batches, inputs
@@ -257,12 +259,18 @@ class InferenceMixin(EstimatorBase):
         chosen = np.arange(n_chosen) * len(rows) // n_chosen
         # Padded with samples of which nothing was seen, which say nothing about noise.
         size = batches.power_of_two(n_chosen)
-        dtype = self.machine_.coupling.dtype
-        batch = (
-            batches.padded(self._widened(rows[chosen]), size, dtype),
-            batches.padded(self._widened(observed[chosen]), size, bool),
-        )
-        return float(batches.noise_level(self.machine_, batch, key_for(self._seed, Purpose.NOISE)))
+        states, key = np.asarray(states_of(self, rows[chosen])), key_for(self._seed, Purpose.NOISE)
+        with double_precision() if self._is_gaussian else nullcontext():
+            machine = self.machine_
+            if self._is_gaussian:
+                machine = converted(machine, jnp.float64)
+            dtype = machine.coupling.dtype
+            batch = (
+                batches.padded(self._widened(states), size, dtype),
+                batches.padded(self._widened(observed[chosen]), size, bool),
+            )
+            scale = jnp.asarray(scale_of(self), dtype)
+            return float(batches.noise_level(machine, batch, key, scale))
 
     def _infer(
         self,
@@ -341,7 +349,10 @@ class InferenceMixin(EstimatorBase):
 
     def _traced(self, noise: float | None) -> Array | None:
         """Make noise an argument of a compiled function; none at all is another program."""
-        return jnp.asarray(max(noise, LEAST_NOISE), self.machine_.coupling.dtype) if noise else None
+        if not noise:
+            return None
+        level = np.maximum(noise / scale_of(self), LEAST_NOISE)
+        return jnp.asarray(level, self.machine_.coupling.dtype)
 
 
 def _with_known(values: HostTensor, rows: Samples, known: Known) -> HostTensor:

@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ..learning import NEGATIVE_PHASES, SCHEMES
 from ..machine import HIDDEN_UNITS, UNITS
@@ -15,7 +16,7 @@ from ..tensor.check import check_choice, check_integer, check_positive, check_re
 
 CHOICES: dict[str, Mapping[str, object] | tuple[str | None, ...]] = {
     "visible_units": UNITS,
-    "hidden_units": ChainMap({"auto": None}, cast("Any", HIDDEN_UNITS)),
+    "hidden_units": ChainMap({"auto": None}, cast("dict[str, object]", HIDDEN_UNITS)),
     "negative_phase": NEGATIVE_PHASES,
     "scheme": SCHEMES,
     "rule": ("plain", "centred"),
@@ -38,7 +39,7 @@ LIMITS = {
 """Parameters that are numbers from 0 to below a limit."""
 
 
-def check_parameters(estimator: Any) -> None:
+def check_parameters(estimator: BaseEstimator) -> None:
     """Refuse parameters of an estimator that no training can have, before it begins."""
     given = {entry.name: getattr(estimator, entry.name) for entry in fields(estimator)}
     for name, choices in CHOICES.items():

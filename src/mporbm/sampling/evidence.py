@@ -13,19 +13,22 @@ from jaxtyping import Bool, Float, Int
 
 from ..machine import DeepBelief, Machine, Model, Units, gaussian
 from ..machine.hash_rng import hash_split
+from ..machine.units.base import SMALLEST_NOISE
 from ..tensor.arrays import RandomKey
 from ..tensor.matmul import MANY_USES
 
 BURN_IN = 0.2
 """The first steps of a chain that averages leave out, as a share of all."""
 N_NOISE_STEPS = 100
-"""The Gibbs steps of `estimate_noise`."""
+"""The steps of `estimate_noise`."""
+FIRST_NOISE = 0.1
+"""The noise that they start with."""
 States = Float[Array, "n ..."]
 """Visible states, means or fields, with samples first."""
 Count = int | Int[Array, ""]
 """A number of steps, which compiled programs may take as an argument."""
-Noise = float | Float[Array, ""]
-"""A flip probability or a standard deviation."""
+Noise = float | Float[Array, "..."]
+"""A flip probability, or a standard deviation, for all units or each."""
 
 
 class Evidence(eqx.Module):
@@ -203,28 +206,58 @@ def reconstruct(machine: Model, evidence: Evidence, observed: Bool[Array, "..."]
 
 
 def estimate_noise(
-    key: RandomKey, machine: Model, visible: States, observed: Bool[Array, "..."]
+    key: RandomKey,
+    machine: Model,
+    visible: States,
+    observed: Bool[Array, "..."],
+    scale: Float[Array, "..."] | float = 1.0,
 ) -> Float[Array, ""]:
     """Estimate the noise under which a batch is likeliest, by stochastic expectation maximisation.
 
     Each step draws from the posterior under the noise so far, and then takes the noise that fits
-    best, by `Units.fit_noise`. The answer is the mean over the second half of the steps.
+    best, by `Units.fit_noise`. The answer is the mean over the second half of the steps. Where both
+    layers are Gaussian, expectations take the place of draws. The noise is that of units multiplied
+    by `scale`.
     """
+    if gaussian.is_gaussian(machine):
+        return _exact_noise(machine, visible, observed, scale)
     machine, units = machine.planned(len(visible), MANY_USES), machine.visible_units
 
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
         state, noise = carry
-        noisy, evidence = observe(machine, visible, observed, noise)
+        noisy, evidence = observe(machine, visible, observed, noise / scale)
         up, down = hash_split(key)
         field = posterior_field(up, noisy, evidence, state)
         state = evidence.clamp(noisy.visible_units.sample(down, field))
-        noise = units.fit_noise(visible, observed, field, evidence.field).astype(visible.dtype)
+        found = units.fit_noise(visible, observed, field, evidence.field, scale)
+        noise = found.astype(visible.dtype)
         return (state, noise), noise
 
-    first = jnp.asarray(0.1, visible.dtype)
+    first = jnp.asarray(FIRST_NOISE, visible.dtype)
     keys = jax.random.split(key, N_NOISE_STEPS)
     _, noises = jax.lax.scan(step, (visible, first), keys)
     return noises[N_NOISE_STEPS // 2 :].mean()
+
+
+def _exact_noise(
+    machine: Machine,
+    visible: States,
+    observed: Bool[Array, "..."],
+    scale: Float[Array, "..."] | float,
+) -> Float[Array, ""]:
+    """Maximise over the noise by expectation maximisation: ``noise^2 = E[(y - v)^2]``."""
+
+    def step(_: Array, noise: Array) -> Array:
+        noisy, evidence = observe(machine, visible, observed, noise / scale)
+        assert isinstance(noisy, Machine), "what is observed of a machine is one"
+        found = exact(noisy, evidence)
+        square = scale**2 * ((visible - found.mean) ** 2 + found.variance)
+        level = jnp.where(observed, square, 0.0).sum() / jnp.maximum(observed.sum(), 1)
+        return jnp.maximum(jnp.sqrt(level), SMALLEST_NOISE).astype(visible.dtype)
+
+    first = FIRST_NOISE * jnp.ones((), visible.dtype)
+    found: Array = jax.lax.fori_loop(0, N_NOISE_STEPS, step, first)
+    return found
 
 
 def _variance(machine: Model, mean: States) -> States:

@@ -119,10 +119,18 @@ class Units(eqx.Module):
         """What values that were observed with some noise tell about the units."""
         raise NotImplementedError(f"{type(self).__name__} units have no model of noise.")
 
-    def fit_noise(self, values: Array, observed: Array, field: Array, extra: Array) -> Array:
+    def fit_noise(
+        self,
+        values: Array,
+        observed: Array,
+        field: Array,
+        extra: Array,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The noise that explains observed values best, if the units felt a field.
 
-        `extra` is the part of the field that is due to the observation, with the noise so far.
+        `extra` is the part of the field that is due to the observation, with the noise so far. The
+        noise of real values is the same for all units where these are multiplied by a scale.
         """
         raise NotImplementedError(f"{type(self).__name__} units have no model of noise.")
 

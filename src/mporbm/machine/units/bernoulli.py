@@ -78,7 +78,14 @@ class Bernoulli(Units):
         field = jnp.where(observed, (2.0 * values - 1.0) * log_odds(noise), 0.0)
         return Observation(self, jnp.zeros((), bool), field)
 
-    def fit_noise(self, values: Array, observed: Array, field: Array, extra: Array) -> Array:
+    def fit_noise(
+        self,
+        values: Array,
+        observed: Array,
+        field: Array,
+        extra: Array,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The expected share of units that were flipped."""
         flipped = values + (1.0 - 2.0 * values) * self.mean(field)
         return jnp.clip(observed_mean(flipped, observed), SMALLEST_NOISE, 0.5)

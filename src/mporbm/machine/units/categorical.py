@@ -104,7 +104,14 @@ class Categorical(Units):
         field = jnp.where(observed, values * log_odds(noise, n_others), 0.0)
         return Observation(self, jnp.zeros((), bool), field)
 
-    def fit_noise(self, values: Array, observed: Array, field: Array, extra: Array) -> Array:
+    def fit_noise(
+        self,
+        values: Array,
+        observed: Array,
+        field: Array,
+        extra: Array,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The expected share of groups whose state was another one."""
         k = self._size(values.shape)
         changed = jnp.where(observed, values * (1.0 - self.mean(field)), 0.0).sum()

@@ -112,14 +112,22 @@ class Gaussian(Units):
         log_variance = -jnp.log(1.0 / self.variance + precision)
         return Observation(self._with(log_variance), jnp.zeros((), bool), values * precision)
 
-    def fit_noise(self, values: Array, observed: Array, field: Array, extra: Array) -> Array:
+    def fit_noise(
+        self,
+        values: Array,
+        observed: Array,
+        field: Array,
+        extra: Array,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The root of what is left of ``(y - E[V | H])^2`` without the variance of the units.
 
         Given H, values have the variance ``variance + noise^2``; V in place of its mean would tie
         the noise to what it was.
         """
         rest = (values - self.mean(field - extra)) ** 2 - self.variance
-        return jnp.sqrt(jnp.maximum(observed_mean(rest, observed), SMALLEST_NOISE**2))
+        level = observed_mean(scale**2 * rest, observed)
+        return jnp.sqrt(jnp.maximum(level, SMALLEST_NOISE**2))
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Raise an error unless the variance is a number, or one for each unit."""

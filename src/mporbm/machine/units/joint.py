@@ -110,10 +110,18 @@ class JointUnits(Units):
             _join([data.field, *(jnp.zeros(other.shape, data.field.dtype) for other in others)]),
         )
 
-    def fit_noise(self, values: Array, observed: Array, field: Array, extra: Array) -> Array:
+    def fit_noise(
+        self,
+        values: Array,
+        observed: Array,
+        field: Array,
+        extra: Array,
+        scale: Array | float = 1.0,
+    ) -> Array:
         """The noise of the first part."""
         whole = values, jnp.broadcast_to(observed, values.shape), field, extra
-        return self.parts[0].fit_noise(*(self._split(array)[0] for array in whole))
+        values, observed, field, extra = (self._split(array)[0] for array in whole)
+        return self.parts[0].fit_noise(values, observed, field, extra, scale)
 
     def check_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Raise an error unless the layer has one axis, as long as all parts together."""
