@@ -169,6 +169,16 @@ def test_images_up_to_255_are_told_how_to_be_scaled(samples):
         untrained().fit(X, X_val=samples)
 
 
+def test_levels_up_to_16_are_refused_as_bytes_are():
+    with pytest.raises(ValueError, match=r"got 0 to 16; .*X / 16 or X > 8"):
+        untrained().fit(16.0 * (IMAGES > 0.0))
+
+
+def test_flat_samples_are_told_what_makes_them_tensors():
+    with pytest.raises(ValueError, match="if samples come flattened, visible_shape says"):
+        untrained().fit(X.reshape(len(X), -1))
+
+
 def test_bytes_above_1_are_not_probabilities():
     with pytest.raises(ValueError, match=r"X: expected values from 0 to 1 .*got 0 to 2; scale"):
         untrained().fit((2 * X).astype(np.uint8))

@@ -58,7 +58,7 @@ class Alphabet(Coding):
     array(['GATTACA'], dtype='<U7')
     """
 
-    alphabet: str | Sequence[str] | Sequence[int] | None = None
+    alphabet: str | Sequence[str] | Sequence[int] | np.ndarray | None = None
 
     _units: ClassVar[str] = "categorical"
 
@@ -187,7 +187,7 @@ class Alphabet(Coding):
                 )
             yield start, order[places]
 
-    def _place(self, site: int) -> str:
+    def _place(self, site: int | np.integer) -> str:
         """Say where the symbol is that comes at a position of a flat sample."""
         place = tuple(int(k) for k in np.unravel_index(site, self.sample_shape_))
         return f"site {place[0]}" if len(place) == 1 else f"site {place}"

@@ -20,8 +20,9 @@ from ..training import devices as team
 from ..training.rows import CodedRows, PackedBits, StoredRows, file_behind, is_zarr, release
 from ..training.sources import BLOCK_BYTES
 
-LARGEST_UNSCALED = 127.0
-"""The largest value, in absolute terms, that data for Bernoulli units may have."""
+LARGEST_UNSCALED, LARGEST_LEVEL = 127.0, 2.0
+"""The largest value, in absolute terms, that data for Bernoulli units may have, with a warning; and
+that of whole numbers, which are levels to be scaled."""
 REPLACE = (
     "replace them first, for instance with sklearn.impute.SimpleImputer, or complete them with a "
     "mask"
@@ -173,7 +174,10 @@ def check_values(
     if visible_units != "bernoulli" or (smallest >= 0.0 and largest <= 1.0):
         return is_missing
     found = "X: expected values from 0 to 1 for Bernoulli visible units, got"
-    if rows.dtype == np.uint8 or max(largest, -smallest) > LARGEST_UNSCALED:
+    furthest, first = max(largest, -smallest), next(blocks(rows))[1]
+    is_whole = rows.dtype.kind != "f" or bool((np.nan_to_num(first) % 1.0 == 0.0).all())
+    limit = LARGEST_LEVEL if is_whole else LARGEST_UNSCALED
+    if rows.dtype == np.uint8 or furthest > limit:
         raise ValueError(
             f"{found} {smallest:g} to {largest:g}; scale or binarise them first, for instance X / "
             f"{largest:g} or X > {0.5 * (smallest + largest):g}, or set visible_units='gaussian' "

@@ -58,9 +58,14 @@ def check_paired_shapes(
     """Two shapes with the same number of modes."""
     one, other = check_shape(first_name, first), check_shape(second_name, second)
     if len(one) != len(other):
+        hint = "pad the shorter one with modes of size 1"
+        if len(one) == 1 and first_name == "visible_shape":
+            hint = (
+                "if samples come flattened, visible_shape says what tensors they are, else " + hint
+            )
         raise ValueError(
             f"{second_name}={other}: expected {len(one)} modes, as many as {first_name}={one}, "
-            f"got {len(other)}; pad the shorter one with modes of size 1."
+            f"got {len(other)}; {hint}."
         )
     return one, other
 
