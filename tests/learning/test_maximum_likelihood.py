@@ -11,7 +11,7 @@ from sklearn.decomposition import FactorAnalysis
 
 from machine.test_gaussian import VISIBLE, factor_model, joint
 from mporbm import MPORBM, RBM
-from mporbm.learning import Batch
+from mporbm.learning import Batch, ContrastiveDivergence, MaximumLikelihood, Simultaneous
 from mporbm.learning.maximum_likelihood import (
     LEAST_VARIANCE,
     FactorModel,
@@ -110,6 +110,14 @@ def test_holes_do_not_lead_astray(rng):
     expected = np.asarray(expected) - (known * np.log(part.scaling_.scale_)).sum(axis=1)
     assert_allclose(density, expected, rtol=1e-8)
     assert_allclose(part.transform(some), found.hidden, rtol=1e-6, atol=1e-9)
+
+
+def test_weights_without_a_distribution_shrink_until_there_is_one(key):
+    algorithm = MaximumLikelihood(Simultaneous(), ContrastiveDivergence())
+    start = algorithm.init(key, factor_model(share=1.5), 1).machine
+    assert_allclose(start.coupling.to_matrix(), factor_model(share=0.5).coupling.to_matrix())
+    kept = algorithm.init(key, factor_model(share=0.9), 1).machine
+    assert_allclose(kept.coupling.to_matrix(), factor_model(share=0.9).coupling.to_matrix())
 
 
 def test_dense_machines_are_factor_analysis(rng):

@@ -38,6 +38,8 @@ from .rule import Rates
 
 N_STEPS = 20
 """The quasi-Newton steps of an epoch."""
+START = 0.5
+"""What the largest singular value of scaled weights becomes that begin beyond the boundary, 1."""
 LEAST_VARIANCE = 1e-4
 """What is added to the variance of every unit in the data: noise that bounds its own from below."""
 
@@ -129,9 +131,19 @@ class MaximumLikelihood(Algorithm):
     """Whether every value of every sample is known."""
 
     def init(self, key: Array, machine: Machine, n_chains: int) -> LearningState:
-        """Give every unit a variance of its own; nothing is known of the curvature yet."""
+        """Give every unit a variance of its own; nothing is known of the curvature yet.
+
+        Weights without a distribution shrink until there is one.
+        """
         machine = converted(machine, jnp.result_type(float))
-        machine = FactorModel.of(machine).into(machine)
+        s, t, weights = _layers(machine)
+        scaled = jnp.sqrt(t) * weights
+        strongest = jnp.sqrt(jnp.linalg.eigvalsh(scaled.T @ (s[:, None] * scaled))[-1])
+        share = jnp.where(strongest < 1.0, 1.0, START / strongest)
+        model = FactorModel.of(machine)
+        share = share ** (1.0 / len(model.factors))
+        factors = tuple(jax.tree.map(lambda factor: share * factor, model.factors))
+        machine = FactorModel(factors, model.mean, model.log_variance).into(machine)
         flat, _ = ravel_pytree(FactorModel.of(machine))
         return LearningState(machine, Memory.empty(flat), (), None)
 
