@@ -32,10 +32,32 @@ def test_modes_share_a_scale(modes, shared):
     assert_allclose(scaling.scale_, np.broadcast_to(expected, (1, 4, 3))[0])
 
 
-def test_constant_units_have_scale_1():
-    rows = X.copy()
-    rows[:, 0, 0] = 0.1
-    assert Standardize().fit(rows).scale_[0, 0] == 1.0
+@pytest.mark.parametrize("constant", [0.1, 1e12 / 3.0, 0.0])
+def test_constant_units_have_scale_1(constant):
+    """Also where sums over many samples round."""
+    rows = np.random.default_rng(0).normal(size=(5000, 3))
+    rows[:, 1] = constant
+    assert Standardize().fit(rows).scale_[1] == 1.0
+
+
+def test_infinite_values_are_refused():
+    with pytest.raises(ValueError, match="infinity"):
+        Standardize().fit([[1.0, np.inf], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="squares are finite"):
+        Standardize().fit([[1e160, 1.0], [-1e160, 1.0]])
+
+
+def test_a_refusal_leaves_what_was_learnt():
+    model = RBM(3, visible_units="gaussian", n_iter=2, random_state=0).fit(X)
+    before = model.score(X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit(1e3 * X, sample_weight=[1.0])
+    assert model.score(X) == before
+
+
+def test_a_stream_that_begins_with_few_samples_warns():
+    with pytest.warns(UserWarning, match="the first array of a stream, which has 3 samples"):
+        RBM(3, visible_units="gaussian", n_iter=1).fit(lambda: iter([X[:3], X[3:]]))
 
 
 def test_modes_that_samples_do_not_have_are_refused():

@@ -120,6 +120,59 @@ def test_weights_without_a_distribution_shrink_until_there_is_one(key):
     assert_allclose(kept.coupling.to_matrix(), factor_model(share=0.9).coupling.to_matrix())
 
 
+def test_rounding_and_lower_ranks_leave_a_distribution(rng):
+    """Data of two factors without noise, whose variances differ by millions, and a coarse rank."""
+    rows = 1e3 * rng.normal(size=(300, 2)) @ rng.normal(size=(2, 6))
+    with pytest.warns(UserWarning, match="standardize=False"):
+        model = RBM(3, visible_units="gaussian", n_iter=30, standardize=False).fit(rows)
+    assert np.isfinite(model.score(rows))
+    rows = (rng.normal(size=(500, 3)) @ rng.normal(size=(3, 30))).reshape(-1, 6, 5)
+    model = MPORBM((6, 5), rank=8, visible_units="gaussian", n_iter=5, random_state=0).fit(rows)
+    smaller = model.compress(rank=2)
+    assert np.isfinite(smaller.score(rows))
+    assert np.isfinite(smaller.sample(3)).all()
+
+
+def test_what_was_learnt_has_another_shape(rng):
+    rows = rng.normal(size=(100, 6)) * [1, 10, 100, 1, 1, 1] + 50.0
+    dense = RBM(4, visible_units="gaussian", n_iter=5, random_state=0).fit(rows)
+    tensor = MPORBM.from_rbm(dense, visible_shape=(3, 2), hidden_shape=(2, 2))
+    assert_allclose(tensor.score(rows), dense.score(rows), rtol=1e-6)
+
+
+def test_nothing_that_does_not_count_counts(rng):
+    """Samples of weight 0, and the range of hidden fields, which is no sign of divergence."""
+    rows = rng.normal(size=(100, 8))
+    far, weight = np.concatenate([1e7 * rows[:5], rows]), np.repeat([0.0, 1.0], [5, 100])
+    options = {"visible_units": "gaussian", "n_iter": 10, "random_state": 0}
+    with_far = RBM(2, **options).fit(far, sample_weight=weight)
+    assert abs(with_far.score(rows) - RBM(2, **options).fit(rows).score(rows)) < 0.05
+    alike = rng.normal(size=(300, 1)) + 1e-3 * rng.normal(size=(300, 30))
+    assert not RBM(3, **{**options, "n_iter": 30}).fit(alike).diverged_
+
+
+def test_noise_is_found_whatever_the_unit_of_measurement(rng):
+    clean = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 8))
+    noisy = clean + 0.3 * rng.normal(size=clean.shape)
+    for unit in (1e-8, 1.0, 1e12):
+        model = RBM(3, visible_units="gaussian", n_iter=10, random_state=0).fit(unit * clean)
+        assert 0.25 < model.estimate_noise(unit * noisy) / unit < 0.35
+
+
+def test_ranks_are_those_of_the_number_of_samples(rng):
+    rows = rng.normal(size=(2000, 6, 5))
+    model = MPORBM(visible_units="gaussian", n_iter=1, random_state=0).fit(rows)
+    assert model.ranks_ == (20,)
+
+
+def test_incomplete_validation_samples_can_stop(rng):
+    rows = rng.normal(size=(300, 3)) @ rng.normal(size=(3, 12))
+    held = np.where(rng.random((50, 12)) < 0.2, np.nan, rows[:50])
+    options = {"visible_units": "gaussian", "n_iter": 8, "random_state": 0}
+    model = RBM(2, early_stopping=True, **options).fit(rows[50:], X_val=held)
+    assert np.isfinite([entry["validation_score"] for entry in model.history_]).all()
+
+
 def test_dense_machines_are_factor_analysis(rng):
     """The same family of distributions: the same likelihood on what is learnt from."""
     loadings = rng.normal(size=(12, 3))

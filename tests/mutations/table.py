@@ -172,4 +172,15 @@ LEARNING = [
     Mutation("learning/start.py", "center = -scale * field.mean(axis=0)", "center = scale * field.mean(axis=0)"),
 ]
 
-MUTATIONS = [*TENSOR, *MACHINE, *SAMPLING, *LEARNING]
+REAL = [
+    Mutation("machine/gaussian.py", "values + free * (bias + hidden @ weights.T)", "values + free * (hidden @ weights.T)"),
+    Mutation("machine/gaussian.py", "free + free**2 * spread", "free + free * spread"),
+    Mutation("machine/gaussian.py", "half + noise.T", "half + 0.5 * noise.T"),
+    Mutation("learning/maximum_likelihood.py", "explained = explained + moments.diagonal @ weights**2", "explained = 1.0 * explained"),
+    Mutation("learning/maximum_likelihood.py", "root, data.weight @ free)", "root, 0.0 * data.weight @ free)"),
+    Mutation("learning/quasi_newton.py", "rest - share * change, share", "rest + share * change, share"),
+    Mutation("training/moments.py", "np.outer(gap, gap) * (part * total / (part + total))", "0.0 * np.outer(gap, gap)"),
+    Mutation("estimators/scaling.py", "states * scaling.scale_ + scaling.mean_", "states * scaling.scale_"),
+]
+
+MUTATIONS = [*TENSOR, *MACHINE, *SAMPLING, *LEARNING, *REAL]

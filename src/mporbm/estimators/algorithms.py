@@ -14,11 +14,13 @@ from ..learning import (
     Scheme,
     UpdateRule,
 )
-from ..machine import Model
-from ..machine.gaussian import is_gaussian
+from ..machine import Machine, Model
+from ..machine.gaussian import is_gaussian, within_bounds
 from ..precision import converted, double_precision
 from .base import EstimatorBase
 
+NEAR_BOUNDARY = 1.0 - 1e-6
+"""The largest singular value of scaled weights that is known to stay below 1 when it is rounded."""
 QUASI_NEWTON_EPOCHS = 100
 """The epochs of maximum likelihood where their number is not asked for."""
 
@@ -68,4 +70,19 @@ def precise_training(estimator: EstimatorBase) -> Iterator[None]:
             yield
     finally:
         if hasattr(estimator, "machine_"):
-            estimator.machine_ = converted(estimator.machine_, jnp.result_type(float))
+            estimator.machine_ = proper(estimator.machine_)
+
+
+def proper(machine: Machine) -> Machine:
+    """Bring a machine of Gaussian layers to the usual precision; others stay as they are.
+
+    Weights that rounding, or a lower rank, left without a distribution shrink by as little as it
+    takes to have one.
+    """
+    if not is_gaussian(machine):
+        return machine
+    usual = converted(machine, jnp.result_type(float))
+    with double_precision():
+        precise = converted(usual, jnp.float64)
+        inside = within_bounds(precise, NEAR_BOUNDARY, NEAR_BOUNDARY)
+    return converted(inside, jnp.result_type(float))

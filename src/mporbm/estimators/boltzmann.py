@@ -133,6 +133,7 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     ) -> Self:
         """Train from the beginning or a checkpoint; callbacks are told the rows and y."""
         with precise_training(self), checkpoints.owned(self.checkpoint):
+            self._n_samples = source.n_batches(1)
             if self._is_gaussian:
                 source = of_same_moments(source)
             seed = self._restart_random_numbers()
@@ -232,7 +233,6 @@ class BoltzmannEstimator(CallbackSupportMixin, EstimatorBase):
     # From parameters to a specification
 
     def _specify_start(self, seed: int, source: Source) -> Specification:
-        self._n_samples = source.n_batches(1)
         return self._specify(self._start(seed, source), source, seed)
 
     def _start(self, seed: int, source: Source) -> Machine:

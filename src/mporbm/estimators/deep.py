@@ -141,7 +141,6 @@ class DeepEstimator(InferenceMixin, LikelihoodMixin):
         """Specify the training of the layer above some others: that of a machine alone."""
         if source.incomplete:
             incomplete.refuse(self)
-        layer._n_samples = source.n_batches(1)
         start = layer._start(seed, source)
         if not below:
             return layer._specify(start, source, seed)

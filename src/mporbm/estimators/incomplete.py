@@ -59,13 +59,21 @@ def read_source(
     takes_shape = reset and not estimator._goes_on()
     if not inputs.is_stream(X):
         rows, missing = _checked(estimator, X, reset=takes_shape, shared=True)
-        return _source(estimator, rows, missing, weight), rows
+        weights = inputs.check_weights(weight, len(rows))
+        if takes_shape:
+            counted = rows
+            if weights is not None and not weights.all():
+                counted = rows[np.flatnonzero(weights)]
+            scaling.fit_scaling(estimator, counted)
+        return _source(estimator, rows, missing, weights), rows
     if weight is not None:
         raise ValueError("sample_weight: expected None for a stream of samples.")
 
     def check(piece: object) -> np.ndarray:
         nonlocal takes_shape
         rows, missing = _checked(estimator, piece, reset=takes_shape)
+        if takes_shape:
+            scaling.fit_scaling(estimator, rows, of_stream=True)
         takes_shape = False
         if missing and stream.incomplete is False:
             raise ValueError(
@@ -92,13 +100,16 @@ def read_array(estimator: BaseEstimator, X: object, *, reset: bool) -> ArraySour
 
 
 def _source(
-    estimator: BaseEstimator, rows: inputs.Rows, missing: bool, weight: object = None
+    estimator: BaseEstimator,
+    rows: inputs.Rows,
+    missing: bool,
+    weights: NDArray[np.float32] | None = None,
 ) -> ArraySource:
-    """Make a source of checked samples and their weights, which are checked here.
+    """Make a source of checked samples and their weights.
 
     Samples of which nothing was observed are left out, with a warning.
     """
-    weights, states = inputs.check_weights(weight, len(rows)), scaling.states_of(estimator, rows)
+    states = scaling.states_of(estimator, rows)
     if not missing:
         return ArraySource(states, weights)
     informative = _informative(rows)
@@ -127,8 +138,6 @@ def _checked(
     missing = inputs.check_values(
         rows, estimator.visible_units, shared=shared, missing=taken, hint=advice
     )
-    if reset:
-        scaling.fit_scaling(estimator, rows)
     return rows, missing or (taken and isinstance(X, np.ma.MaskedArray))
 
 

@@ -41,9 +41,8 @@ class LikelihoodMixin(EstimatorBase):
         Where data are standardised, it has the logarithms of the scales in it, so that
         probabilities are those of the data.
         """
-        rows = self._rows(X)
-        found = self._batched(batches.free_energy, rows)
-        return np.asarray(found + log_scales(self, rows).astype(found.dtype))
+        found = self._batched(batches.free_energy, self._rows(X))
+        return np.asarray(found + log_scales(self).astype(found.dtype))
 
     def score_samples(self, X: ArrayLike, log_z: LogPartition | None = None) -> PerSample:
         """Compute ``log p(V) = -F(V) - log Z`` of each sample, to compare machines of any kind by.
@@ -65,7 +64,8 @@ class LikelihoodMixin(EstimatorBase):
             found = incomplete.log_clamped(self, rows, key)
         else:
             found = -self._batched(batches.free_energy, rows)
-        return self._less_log_partition(found - log_scales(self, rows).astype(found.dtype), log_z)
+        volume = log_scales(self, rows if missing else None)
+        return self._less_log_partition(found - volume.astype(found.dtype), log_z)
 
     @available_if(lambda self: not self._is_deep)
     def pseudo_log_likelihood(self, X: ArrayLike) -> PerSample:

@@ -18,6 +18,7 @@ from ..tensor import MPO, max_ranks
 from ..tensor.arrays import HostTensor
 from ..tensor.check import check_integer, check_paired_shapes, check_tolerance
 from ..tensor.ranks import Boundary, check_ranks, rank_caps
+from .algorithms import proper
 from .boltzmann import BoltzmannEstimator
 from .inference import InferenceMixin
 from .likelihood import LikelihoodMixin
@@ -270,10 +271,10 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         if hasattr(rbm, "machine_"):
             machine: Machine = rbm.machine_
             weights = rbm.weight_matrix()
-            units: tuple[Units | None, ...] = machine.visible_units, machine.hidden_units
             biases = machine.visible_bias, machine.hidden_bias
+            kinds: tuple[Units | None, ...] = machine.visible_units, machine.hidden_units
         elif hasattr(rbm, "intercept_visible_"):
-            weights, units = rbm.components_.T, (None, None)
+            weights, kinds = rbm.components_.T, (None, None)
             biases = rbm.intercept_visible_, rbm.intercept_hidden_
         else:
             raise TypeError(
@@ -301,11 +302,18 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         own |= {"rank": mpo.ranks, "boundary": "open"}
         estimator = cls(**{**own, **parameters})
         visible_bias, hidden_bias = np.reshape(biases[0], visible), np.reshape(biases[1], hidden)
-        estimator.set_machine(Machine(MPOCoupling(mpo), visible_bias, hidden_bias, *units))
+        units = [
+            None if kind is None else kind.reshape(bias.shape, shape)
+            for kind, bias, shape in zip(kinds, biases, (visible, hidden), strict=True)
+        ]
+        found = Machine(MPOCoupling(mpo), visible_bias, hidden_bias, *units)
+        estimator.set_machine(proper(found))
         if hasattr(rbm, "base_bias_"):
             estimator.base_bias_ = rbm.base_bias_.reshape(visible)
         if hasattr(rbm, "coding_"):
             estimator.coding_ = rbm.coding_
+        if hasattr(rbm, "scaling_"):
+            estimator.scaling_ = rbm.scaling_.reshaped(visible)
         estimator._begin(bound / max(float(np.linalg.norm(weights)), np.finfo(float).tiny))
         return estimator
 
@@ -322,7 +330,8 @@ class MPORBM(InferenceMixin, LikelihoodMixin, BoltzmannEstimator):
         smaller = copy.copy(self)
         smaller.set_params(rank=rounded.ranks, boundary="open")
         coupling = MPOCoupling(rounded)
-        smaller.set_machine(eqx.tree_at(lambda m: m.coupling, self.machine_, coupling))
+        found = eqx.tree_at(lambda m: m.coupling, self.machine_, coupling)
+        smaller.set_machine(proper(found))
         smaller.chains_ = getattr(self, "chains_", None)
         smaller._begin(bound / max(float(mpo.norm()), np.finfo(float).tiny))
         return smaller

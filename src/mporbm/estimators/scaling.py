@@ -18,6 +18,8 @@ from . import inputs
 from .coding import Coding
 from .inputs import Rows
 
+FEWEST_ROWS = 30
+"""The samples of a stream from which on their scale is taken without a warning."""
 FAR = 5.0
 """How far from variance 1 and mean 0 data may be, as a factor and in standard deviations."""
 
@@ -57,7 +59,7 @@ class Standardize(Coding):
 
     def fit(self, X: object, y: object = None) -> Self:
         """Learn means and scales from what is known of X; `y` is ignored."""
-        given, rows = inputs.check_flat(self, X, None, reset=True, allow_nan=True)
+        given, rows = inputs.check_flat(self, X, None, reset=True, missing=True)
         self.sample_shape_ = given if len(given) > 1 else rows.shape[1:]
         mean, scale = moments(rows, self.sample_shape_, self._shared_axes())
         self.set_scale(mean, scale)
@@ -68,13 +70,19 @@ class Standardize(Coding):
         self.sample_shape_, self.n_features_in_ = mean.shape, mean.size
         self.mean_, self.scale_ = mean, scale
 
+    def reshaped(self, shape: tuple[int, ...]) -> "Standardize":
+        """The same scales for samples of another shape, in C order."""
+        other = Standardize()
+        other.set_scale(self.mean_.reshape(shape), self.scale_.reshape(shape))
+        return other
+
     def transform(self, X: object) -> Rows:
         """Standardise samples of the fitted shape or flattened, in double precision.
 
         Those in a file stay there, and are standardised as they are read.
         """
         check_is_fitted(self)
-        rows = inputs.check_flat(self, X, self.sample_shape_, reset=False, allow_nan=True)[1]
+        rows = inputs.check_flat(self, X, self.sample_shape_, reset=False, missing=True)[1]
         return self.coded(rows.reshape(len(rows), *self.sample_shape_))
 
     def coded(self, rows: Rows) -> Rows:
@@ -112,8 +120,11 @@ class Standardize(Coding):
         return tuple(axis for axis in range(n_modes) if axis not in own)
 
 
-def fit_scaling(estimator: BaseEstimator, rows: Rows) -> None:
-    """Learn the scale of Gaussian units from samples, or warn of one that is not theirs."""
+def fit_scaling(estimator: BaseEstimator, rows: Rows, of_stream: bool = False) -> None:
+    """Learn the scale of Gaussian units from samples, or warn of one that is not theirs.
+
+    Those `of_stream` are the first array of a stream, or of a call of `partial_fit`.
+    """
     estimator.__dict__.pop("scaling_", None)
     if estimator.visible_units != "gaussian":
         return
@@ -122,6 +133,13 @@ def fit_scaling(estimator: BaseEstimator, rows: Rows) -> None:
         scaling = Standardize()
         scaling.set_scale(mean, deviation)
         estimator.scaling_ = scaling
+        if of_stream and len(rows) < FEWEST_ROWS:
+            warnings.warn(
+                f"X: the scale of Gaussian units is that of the first array of a stream, which has "
+                f"{len(rows)} samples; let it begin with {FEWEST_ROWS} or more that are typical.",
+                UserWarning,
+                stacklevel=5,
+            )
         return
     typical = float(np.sqrt(np.mean(deviation**2)))
     if not 1.0 / FAR <= typical <= FAR or np.abs(mean).max() > FAR:
@@ -152,14 +170,18 @@ def scale_of(estimator: BaseEstimator) -> HostTensor | float:
     return 1.0 if scaling is None else scaling.scale_
 
 
-def log_scales(estimator: BaseEstimator, states: Rows | MPSBatch) -> Float[np.ndarray, "..."]:
-    """Add up the logarithms of the scales of what is known of each sample.
+def log_scales(
+    estimator: BaseEstimator, states: Rows | MPSBatch | None = None
+) -> Float[np.ndarray, "..."]:
+    """Add up the logarithms of the scales of what is known of each sample, or of all units.
 
     Log-densities of the data are those of the states less that.
     """
     scaling: Standardize | None = getattr(estimator, "scaling_", None)
     if scaling is None:
         return np.zeros(())
+    if states is None:
+        return np.asarray(np.log(scaling.scale_).sum())
     known = ~np.isnan(np.asarray(states)).reshape(len(states), -1)
     return np.asarray(known @ np.log(scaling.scale_).reshape(-1))
 
@@ -177,7 +199,7 @@ def moments(
         whole = values.reshape(shape)
         return np.broadcast_to(whole.sum(axis=shared, keepdims=True), shape) if shared else whole
 
-    count, total, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    count, total, over, square = (np.zeros(shape) for _ in range(4))
     for _, block in inputs.blocks(rows):
         values = np.asarray(block, np.float64).reshape(-1, *shape)
         count += pooled((~np.isnan(values)).sum(axis=0))
@@ -185,7 +207,17 @@ def moments(
     mean = total / np.maximum(count, 1.0)
     for _, block in inputs.blocks(rows):
         rest = np.asarray(block, np.float64).reshape(-1, *shape) - mean
-        square += pooled(np.nansum(rest**2, axis=0))
-    deviation = np.sqrt(square / np.maximum(count, 1.0))
-    varies = deviation > 10.0 * np.finfo(np.float64).eps * np.abs(mean)
+        over += pooled(np.nansum(rest, axis=0))
+        with np.errstate(over="ignore"):
+            square += pooled(np.nansum(rest**2, axis=0))
+    # What rounding errors made of the mean, the second pass knows.
+    number = np.maximum(count, 1.0)
+    mean = mean + over / number
+    deviation = np.sqrt(np.maximum(square / number - (over / number) ** 2, 0.0))
+    if not np.isfinite(deviation).all():
+        raise ValueError(
+            f"X: expected values whose squares are finite, got values as far from their mean as "
+            f"{np.abs(mean).max():.3g}; divide them by a constant first."
+        )
+    varies = deviation > 10.0 * np.finfo(np.float64).eps * np.sqrt(number) * np.abs(mean)
     return mean, np.where(varies, deviation, 1.0)

@@ -88,6 +88,8 @@ class Algorithm(eqx.Module):
     negative_phase: NegativePhase
     rule: UpdateRule = eqx.field(default_factory=UpdateRule)
     objective: Objective = eqx.field(default_factory=Objective)
+    is_bounded: ClassVar[bool] = True
+    """Whether fields beyond a limit say that something went wrong."""
 
     def init(self, key: Array, machine: PyTree, n_chains: int) -> LearningState:
         """Begin, as the scheme says."""

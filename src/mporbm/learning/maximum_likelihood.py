@@ -18,6 +18,7 @@ quasi-Newton steps reach. These take all samples at once.
 """
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -27,7 +28,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from ..machine import Gaussian, Machine
-from ..machine.gaussian import given
+from ..machine.gaussian import given, within_bounds
 from ..precision import converted
 from ..tensor.network import squared_norm
 from .algorithm import Algorithm, LearningState
@@ -129,6 +130,7 @@ class MaximumLikelihood(Algorithm):
 
     complete: bool = eqx.field(static=True, default=True)
     """Whether every value of every sample is known."""
+    is_bounded: ClassVar[bool] = False
 
     def init(self, key: Array, machine: Machine, n_chains: int) -> LearningState:
         """Give every unit a variance of its own; nothing is known of the curvature yet.
@@ -136,14 +138,10 @@ class MaximumLikelihood(Algorithm):
         Weights without a distribution shrink until there is one.
         """
         machine = converted(machine, jnp.result_type(float))
-        s, t, weights = _layers(machine)
-        scaled = jnp.sqrt(t) * weights
-        strongest = jnp.sqrt(jnp.linalg.eigvalsh(scaled.T @ (s[:, None] * scaled))[-1])
-        share = jnp.where(strongest < 1.0, 1.0, START / strongest)
-        model = FactorModel.of(machine)
-        share = share ** (1.0 / len(model.factors))
-        factors = tuple(jax.tree.map(lambda factor: share * factor, model.factors))
-        machine = FactorModel(factors, model.mean, model.log_variance).into(machine)
+        machine = FactorModel.of(machine).into(machine)
+        coupling = within_bounds(machine, 1.0, START).coupling
+        model = eqx.tree_at(lambda m: m.factors, FactorModel.of(machine), coupling.factors)
+        machine = model.into(machine)
         flat, _ = ravel_pytree(FactorModel.of(machine))
         return LearningState(machine, Memory.empty(flat), (), None)
 
@@ -153,7 +151,10 @@ class MaximumLikelihood(Algorithm):
         """Take some steps; the batch are all samples."""
         machine = state.machine
         moments = Moments.of(data) if self.complete else Moments.expected(machine, data)
-        flat, restore = ravel_pytree(FactorModel.of(machine))
+        # The best means are known.
+        begin = FactorModel.of(machine)
+        mean = moments.mean.reshape(machine.visible_shape)
+        flat, restore = ravel_pytree(FactorModel(begin.factors, mean, begin.log_variance))
 
         def loss(flat: Array) -> Array:
             model: FactorModel = restore(flat)
@@ -161,7 +162,10 @@ class MaximumLikelihood(Algorithm):
             decay = 0.5 * self.rule.weight_decay * _squared_norm(learnt)
             return decay - log_likelihood(learnt, moments)
 
-        point, memory, _ = minimise(loss, flat, state.velocity, N_STEPS)
+        # Where the moments are new, so is the function.
+        memory = state.velocity
+        memory = eqx.tree_at(lambda m: m.is_done, memory, memory.is_done & self.complete)
+        point, memory, _ = minimise(loss, flat, memory, N_STEPS)
         machine = restore(point.x).into(machine)
         field = machine.hidden_field(jnp.nan_to_num(data.visible))
         info = StepInfo(jnp.linalg.norm(point.gradient), jnp.abs(field).max())

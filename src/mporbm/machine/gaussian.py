@@ -124,6 +124,24 @@ def log_partition(machine: Machine) -> Array:
     return jnp.where(jnp.isfinite(value), value, jnp.inf)
 
 
+def within_bounds(machine: Machine, limit: float, share: float) -> Machine:
+    """Shrink W to a share if the largest singular value of ``s^1/2 W t^1/2`` reaches a limit.
+
+    There is a distribution where it is below 1.
+    """
+    s = jnp.broadcast_to(_variance(machine.visible_units), machine.visible_shape).reshape(-1)
+    t = jnp.broadcast_to(_variance(machine.hidden_units), machine.hidden_shape).reshape(-1)
+    scaled = jnp.sqrt(t) * machine.coupling.to_matrix()
+    largest = jnp.sqrt(jnp.linalg.eigvalsh(scaled.T @ (s[:, None] * scaled))[-1])
+    factors = machine.coupling.factors
+    ratio = jnp.where(largest < limit, 1.0, share / largest) ** (1.0 / len(factors))
+    coupling = machine.coupling.with_factors(
+        jax.tree.map(lambda factor: (ratio * factor).astype(factor.dtype), factors)
+    )
+    shrunk: Machine = eqx.tree_at(lambda m: m.coupling, machine, coupling)
+    return shrunk
+
+
 def draw(
     key: Array,
     machine: Machine,

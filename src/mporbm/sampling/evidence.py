@@ -219,8 +219,11 @@ def estimate_noise(
     layers are Gaussian, expectations take the place of draws. The noise is that of units multiplied
     by `scale`.
     """
+    # Numbers that steps begin with and stay above are those of states.
+    typical = jnp.sqrt(jnp.mean(jnp.asarray(scale) ** 2))
+    scale = jnp.asarray(scale) / typical
     if gaussian.is_gaussian(machine):
-        return _exact_noise(machine, visible, observed, scale)
+        return typical * _exact_noise(machine, visible, observed, scale)
     machine, units = machine.planned(len(visible), MANY_USES), machine.visible_units
 
     def step(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
@@ -236,7 +239,7 @@ def estimate_noise(
     first = jnp.asarray(FIRST_NOISE, visible.dtype)
     keys = jax.random.split(key, N_NOISE_STEPS)
     _, noises = jax.lax.scan(step, (visible, first), keys)
-    return noises[N_NOISE_STEPS // 2 :].mean()
+    return typical * noises[N_NOISE_STEPS // 2 :].mean()
 
 
 def _exact_noise(

@@ -4,14 +4,32 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PyTree
 
-from ..tensor.arrays import Samples
+from ..tensor.arrays import AnyArray, Samples
 from .rows import unpacked
 from .sources import ArraySource, Source
 
 BATCH = 256
 """The samples that are summed up at once."""
+N_HEAD = 1024
+"""The samples of a stream that are kept to be watched, before it is read as a whole."""
+
+
+class Substitutes(ArraySource):
+    """Rows in place of the samples of another source, which stay those that are watched."""
+
+    def __init__(self, rows: Samples, source: Source):
+        super().__init__(rows, incomplete=bool(source.incomplete))
+        self.source = source
+
+    def head(self, n_rows: int) -> PyTree[AnyArray]:
+        """Samples of the other source."""
+        return self.source.head(n_rows)
+
+    def fingerprint(self) -> dict[str, object]:
+        """That of the other source."""
+        return self.source.fingerprint()
 
 
 def of_same_moments(source: Source) -> ArraySource:
@@ -21,7 +39,7 @@ def of_same_moments(source: Source) -> ArraySource:
     likelihood that knows the samples by their moments alone, as that of Gaussian layers, is the
     same. Samples of which something is not known stay as they are; a stream of them is refused.
     """
-    shape = source.head(1).shape[1:]
+    shape = source.head(N_HEAD).shape[1:]
     n_units = math.prod(shape)
     if isinstance(source, ArraySource) and len(source.used) <= 2 * n_units:
         return source
@@ -45,7 +63,8 @@ def of_same_moments(source: Source) -> ArraySource:
         total += part
     values, vectors = np.linalg.eigh(scatter / total)
     spread = np.sqrt(n_units * np.maximum(values, 0.0))[:, None] * vectors.T
-    return ArraySource(np.concatenate([mean + spread, mean - spread]).reshape(-1, *shape))
+    rows = np.concatenate([mean + spread, mean - spread]).reshape(-1, *shape)
+    return Substitutes(rows, source)
 
 
 def _batches(source: Source) -> Iterator[tuple[Samples, Float[np.ndarray, " n"]]]:

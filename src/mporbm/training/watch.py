@@ -76,7 +76,8 @@ class Watch:
         if n_samples is not None:  # A stream does not know.
             n_units = min(max(n_samples // SAMPLES_PER_UNIT, FEWEST_UNITS), N_SCORED_UNITS)
         self._units = jax.device_put(scored_units(n_visible, n_units))
-        self.field_limit = jnp.asarray(self._objective.field_limit(machine, self._rows))
+        limit = self._objective.field_limit(machine, self._rows)
+        self.field_limit = jnp.asarray(limit if algorithm.is_bounded else math.inf)
         # An update multiplies some 6 batches with W, a step of the chains twice their number.
         n_updates = len(algorithm.scheme.groups(machine))
         self._steps_per_batch = ANNEALING_SHARE * n_updates * 3.0 * batch_size / N_CHAINS

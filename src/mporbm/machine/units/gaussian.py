@@ -1,7 +1,7 @@
 """Real units."""
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Self, cast
 
 import equinox as eqx
 import jax
@@ -58,8 +58,11 @@ class Gaussian(Units):
     def from_file_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Build units of the variance in a file."""
         # What is too large is found infinite and refused, without a warning.
+        log_variance = arrays["log_variance"]
         with np.errstate(over="ignore"):
-            return cls(np.exp(arrays["log_variance"]))
+            units = cls(np.exp(log_variance))
+        # Through the exponential it would not be quite the same.
+        return units._with(jnp.asarray(log_variance, units.log_variance.dtype))
 
     @property
     def variance(self) -> Array:
@@ -145,6 +148,5 @@ class Gaussian(Units):
         """The units at some positions of a layer with one axis."""
         return self._with(self.log_variance[start:stop]) if self.log_variance.ndim else self
 
-    def _with(self, log_variance: Array) -> "Gaussian":
-        changed: Gaussian = eqx.tree_at(lambda u: u.log_variance, self, log_variance)
-        return changed
+    def _with(self, log_variance: Array) -> Self:
+        return cast("Self", eqx.tree_at(lambda u: u.log_variance, self, log_variance))
