@@ -174,6 +174,16 @@ def test_levels_up_to_16_are_refused_as_bytes_are():
         untrained().fit(16.0 * (IMAGES > 0.0))
 
 
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_categorical_samples_are_one_hot(share):
+    states = np.eye(3)[np.random.default_rng(0).integers(3, size=(20, 4))]
+    model = untrained(visible_units="categorical")
+    model.fit(states)
+    for wrong in (share * states, states + np.eye(3)[0]):
+        with pytest.raises(ValueError, match=r"expected one-hot states .*mporbm\.Alphabet"):
+            model.fit(wrong)
+
+
 def test_flat_samples_are_told_what_makes_them_tensors():
     with pytest.raises(ValueError, match="if samples come flattened, visible_shape says"):
         untrained().fit(X.reshape(len(X), -1))

@@ -138,6 +138,8 @@ def _checked(
     missing = inputs.check_values(
         rows, estimator.visible_units, shared=shared, missing=taken, hint=advice
     )
+    if estimator.visible_units == "categorical":
+        inputs.check_one_hot(rows)
     return rows, missing or (taken and isinstance(X, np.ma.MaskedArray))
 
 

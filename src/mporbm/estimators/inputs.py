@@ -192,6 +192,20 @@ def check_values(
     return is_missing
 
 
+def check_one_hot(samples: Rows) -> None:
+    """Refuse samples of categorical units whose first ones are not one-hot along the last mode."""
+    rows = next(blocks(samples))[1]
+    known = rows[~np.isnan(rows).any(axis=-1)] if rows.dtype.kind == "f" else rows
+    total = known.sum(axis=-1)
+    if known.size and not (np.isin(known, (0, 1)).all() and (total == 1).all()):
+        raise ValueError(
+            f"X: expected one-hot states along the last mode for categorical visible units, a 1 "
+            f"and else 0, got values from {known.min():g} to {known.max():g} whose sums are from "
+            f"{total.min():g} to {total.max():g}; mporbm.Alphabet makes such states of symbols, "
+            f"and visible_shape says what the modes are."
+        )
+
+
 def value_range(rows: Rows, *, shared: bool = False, hint: str = REPLACE) -> tuple[float, float]:
     """The smallest and the largest value; NaN is refused, with a hint what to do.
 
