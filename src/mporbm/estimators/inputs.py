@@ -20,7 +20,7 @@ from ..training import devices as team
 from ..training.rows import CodedRows, PackedBits, StoredRows, file_behind, is_zarr, release
 from ..training.sources import BLOCK_BYTES
 
-LARGEST_UNSCALED, LARGEST_LEVEL = 127.0, 2.0
+LARGEST_UNSCALED, LARGEST_LEVEL = 127.0, 10.0
 """The largest value, in absolute terms, that data for Bernoulli units may have, with a warning; and
 that of whole numbers, which are levels to be scaled."""
 REPLACE = (
