@@ -28,7 +28,13 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from ..machine import Gaussian, Machine
-from ..machine.gaussian import given, within_bounds
+from ..machine.gaussian import (
+    given,
+    hidden_variance,
+    precision_root,
+    solve_root,
+    within_bounds,
+)
 from ..precision import converted
 from ..tensor.network import squared_norm
 from .algorithm import Algorithm, LearningState
@@ -104,8 +110,7 @@ class Moments(eqx.Module):
 
         def spread(free: Array) -> Array:
             """A root of what the hidden layer adds to the covariance of a sample."""
-            root = jnp.linalg.cholesky(jnp.diag(1.0 / t) - weights.T @ (free[:, None] * weights))
-            return _solve(root, (free[:, None] * weights).T)
+            return solve_root(precision_root(weights, t, free), (free[:, None] * weights).T)
 
         def add(total: Array, row: tuple[Array, Array]) -> tuple[Array, None]:
             own = spread(row[0])
@@ -167,8 +172,8 @@ class MaximumLikelihood(Algorithm):
         memory = eqx.tree_at(lambda m: m.is_done, memory, memory.is_done & self.complete)
         point, memory, _ = minimise(loss, flat, memory, N_STEPS)
         machine = restore(point.x).into(machine)
-        field = machine.hidden_field(jnp.nan_to_num(data.visible))
-        info = StepInfo(jnp.linalg.norm(point.gradient), jnp.abs(field).max())
+        # Fields have no bound here that would tell of anything.
+        info = StepInfo(jnp.linalg.norm(point.gradient), jnp.zeros((), flat.dtype))
         return LearningState(machine, memory, (), None), info
 
 
@@ -180,7 +185,7 @@ def log_likelihood(machine: Machine, moments: Moments) -> Array:
     squares = (roots**2).sum(axis=0) + moments.diagonal
     explained = ((roots @ weights) ** 2).sum(axis=0)
     explained = explained + moments.diagonal @ weights**2
-    precision = jnp.linalg.cholesky(jnp.diag(1.0 / t) - weights.T @ (s[:, None] * weights))
+    precision = precision_root(weights, t, s)
     own = jnp.log(2.0 * math.pi * s) + (squares + LEAST_VARIANCE) / s
     volume = 2.0 * jnp.log(jnp.diagonal(precision)).sum() + jnp.log(t).sum()
     return 0.5 * (explained @ t + volume - own.sum())
@@ -188,15 +193,8 @@ def log_likelihood(machine: Machine, moments: Moments) -> Array:
 
 def _layers(machine: Machine) -> tuple[Array, Array, Array]:
     """The variances of both layers, flat, and W as a matrix."""
-    hidden, dtype = machine.hidden_units, machine.coupling.dtype
-    assert isinstance(hidden, Gaussian), "hidden units are Gaussian"
-    t = jnp.broadcast_to(hidden.variance, machine.hidden_shape).reshape(-1).astype(dtype)
     s = jnp.exp(FactorModel.of(machine).log_variance).reshape(-1)
-    return s, t, machine.coupling.to_matrix()
-
-
-def _solve(root: Array, right: Array) -> Array:
-    return jax.scipy.linalg.solve_triangular(root, right, lower=True)
+    return s, hidden_variance(machine), machine.coupling.to_matrix()
 
 
 def _squared_norm(machine: Machine) -> Array:

@@ -49,25 +49,21 @@ def given(
     visible: Array,
     known: Array,
     field: Array | float = 0.0,
-    variance: Array | None = None,
     noise: Array | None = None,
 ) -> Given:
     """Condition a machine on the known units of some samples; other values are ignored.
 
-    `field` is an additional one on the visible units, whose variances may be other than the
-    machine's. Standard normal `noise`, as the flat hidden layer, makes a draw of it. Without a
-    distribution all is NaN.
+    `field` is an additional one on the visible units, whose variances may be those of each sample,
+    as after noisy observations. Standard normal `noise`, as the flat hidden layer, makes a draw of
+    it. Without a distribution all is NaN.
     """
-    weights = machine.coupling.to_matrix()
+    weights, t = machine.coupling.to_matrix(), hidden_variance(machine)
     shape, n, m = visible.shape, len(visible), weights.shape[1]
-    s = _variance(machine.visible_units) if variance is None else variance
-    t = jnp.broadcast_to(_variance(machine.hidden_units), machine.hidden_shape).reshape(-1)
-    t = t.astype(weights.dtype)
 
     def flat(array: Array) -> Array:
         return jnp.broadcast_to(array, shape).astype(visible.dtype).reshape(n, -1)
 
-    s, bias = flat(s), flat(machine.visible_bias + field)
+    s, bias = flat(_variance(machine.visible_units)), flat(machine.visible_bias + field)
     known = jnp.broadcast_to(known, shape).reshape(n, -1)
     values = jnp.where(known, visible.reshape(n, -1), 0.0)
     free = jnp.where(known, 0.0, s)
@@ -77,10 +73,10 @@ def given(
 
     def solve(free: Array, pull: Array, noise: Array) -> tuple[Array, ...]:
         """Factorise one K, and solve for some samples that have it."""
-        root = jnp.linalg.cholesky(jnp.diag(1.0 / t) - weights.T @ (free[:, None] * weights))
-        half = _solve(root, pull.T)
-        hidden = _solve(root, half + noise.T, transposed=True)
-        spread = (_solve(root, weights.T) ** 2).sum(axis=0)
+        root = precision_root(weights, t, free)
+        half = solve_root(root, pull.T)
+        hidden = solve_root(root, half + noise.T, transposed=True)
+        spread = (solve_root(root, weights.T) ** 2).sum(axis=0)
         return jnp.log(jnp.diagonal(root)).sum(), (half**2).sum(axis=0), hidden.T, spread
 
     def together(free: Array, pull: Array, noise: Array) -> tuple[Array, ...]:
@@ -130,8 +126,7 @@ def within_bounds(machine: Machine, limit: float, share: float) -> Machine:
     There is a distribution where it is below 1.
     """
     s = jnp.broadcast_to(_variance(machine.visible_units), machine.visible_shape).reshape(-1)
-    t = jnp.broadcast_to(_variance(machine.hidden_units), machine.hidden_shape).reshape(-1)
-    scaled = jnp.sqrt(t) * machine.coupling.to_matrix()
+    scaled = jnp.sqrt(hidden_variance(machine)) * machine.coupling.to_matrix()
     largest = jnp.sqrt(jnp.linalg.eigvalsh(scaled.T @ (s[:, None] * scaled))[-1])
     factors = machine.coupling.factors
     ratio = jnp.where(largest < limit, 1.0, share / largest) ** (1.0 / len(factors))
@@ -148,21 +143,39 @@ def draw(
     visible: Array,
     known: Array,
     field: Array | float = 0.0,
-    variance: Array | None = None,
 ) -> Array:
     """Draw the unknown units of each sample from their distribution given its known ones."""
     up, down = jax.random.split(key)
     noise = jax.random.normal(up, (len(visible), machine.hidden_bias.size), visible.dtype)
-    mean = given(machine, visible, known, field, variance, noise).visible_mean
-    s = _variance(machine.visible_units) if variance is None else variance
+    mean = given(machine, visible, known, field, noise).visible_mean
+    s = _variance(machine.visible_units)
     drawn = mean + jnp.sqrt(s) * jax.random.normal(down, visible.shape, visible.dtype)
     return jnp.where(known, visible, drawn)
+
+
+def hidden_variance(machine: Machine) -> Array:
+    """The variance of each unit of the flat hidden layer."""
+    t = jnp.broadcast_to(_variance(machine.hidden_units), machine.hidden_shape).reshape(-1)
+    return t.astype(machine.coupling.dtype)
+
+
+def precision_root(weights: Array, t: Array, free: Array) -> Array:
+    """The Cholesky factor of K; NaN where it is not positive.
+
+    `free` are the variances of the visible units that are integrated out, 0 for the others.
+    """
+    precision = jnp.diag(1.0 / t) - weights.T @ (free[:, None] * weights)
+    root: Array = jnp.linalg.cholesky(precision)
+    return root
+
+
+def solve_root(root: Array, right: Array, transposed: bool = False) -> Array:
+    """Solve a system with a Cholesky factor, or with its transpose."""
+    trans = int(transposed)
+    found: Array = jax.scipy.linalg.solve_triangular(root, right, lower=True, trans=trans)
+    return found
 
 
 def _variance(units: Units) -> Array:
     assert isinstance(units, Gaussian), "both layers are Gaussian"
     return units.variance
-
-
-def _solve(root: Array, right: Array, transposed: bool = False) -> Array:
-    return jax.scipy.linalg.solve_triangular(root, right, lower=True, trans=int(transposed))

@@ -35,8 +35,12 @@ N_MEASURED_TRAINS = 128
 """The most samples that the start and the automatic rate look at."""
 N_HIDDEN = 16
 """Hidden units where nothing is said."""
-FIXED = {"visible_units": "gaussian", "hidden_units": "bernoulli", "negative_phase": "cd"}
-FIXED |= {"init": "data", "rule": "plain"}
+FIXED: dict[str, object] = {
+    "visible_units": "gaussian",
+    "hidden_units": "bernoulli",
+    "negative_phase": "cd",
+}
+FIXED |= {"init": "data", "rule": "plain", "standardize": False}
 """Parameters that have no other choice where the visible layer is never formed."""
 
 
@@ -49,7 +53,7 @@ class MPSRBM(BoltzmannEstimator):
     Visible units are Gaussian with variance 1, and enter contrastive divergence as means.
 
     The other parameters are those of `MPORBM`; `visible_units`, `hidden_units`, `negative_phase`,
-    `init` and `rule` are fixed.
+    `init`, `rule` and `standardize` are fixed.
 
     Parameters
     ----------

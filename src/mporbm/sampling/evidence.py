@@ -166,15 +166,13 @@ def posterior_average(
 
 def exact(machine: Machine, evidence: Evidence) -> Posterior:
     """The posterior of a machine of two Gaussian layers, in closed form."""
-    variance = machine.visible_units.total_variance(evidence.value, jnp.zeros(()))
-    found = gaussian.given(machine, evidence.value, evidence.known, evidence.field, variance)
+    found = gaussian.given(machine, evidence.value, evidence.known, evidence.field)
     return Posterior(evidence.clamp(found.visible_mean), found.visible_variance)
 
 
 def exact_sample(key: RandomKey, machine: Machine, evidence: Evidence) -> States:
     """Draw once for each sample from the posterior of a machine of two Gaussian layers."""
-    variance = machine.visible_units.total_variance(evidence.value, jnp.zeros(()))
-    return gaussian.draw(key, machine, evidence.value, evidence.known, evidence.field, variance)
+    return gaussian.draw(key, machine, evidence.value, evidence.known, evidence.field)
 
 
 def mean_field(machine: Model, evidence: Evidence, n_steps: Count) -> Posterior:
